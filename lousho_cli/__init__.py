@@ -1,0 +1,103 @@
+"""lousho: a durable engine for AI agents.
+
+The names below are the public interface. They are imported when they are first used, so that a program that
+needs only some of them starts fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from .agents.tool import tool
+    from .errors import (
+        ConfigurationError,
+        PropagatingToolError,
+        SDKError,
+        SessionAwaitingApprovalError,
+    )
+    from .execution.agent import Agent
+    from .execution.cancel import Cancel
+    from .execution.events import Event
+    from .execution.executor import (
+        AgentExecutor,
+        get_checkpoint_history,
+        resume_after_approval,
+        resume_after_approval_sync,
+    )
+    from .execution.protocols import (
+        ApprovalStore,
+        CheckpointStore,
+        ModelRequest,
+        Provider,
+        StoredApproval,
+        ToolSchema,
+    )
+    from .execution.records import (
+        ApprovalDecision,
+        Checkpoint,
+        ExecutionResult,
+        ForkPatch,
+        ForkResult,
+        HistoryEntry,
+        Message,
+        ModelResponse,
+        PendingApproval,
+        ToolCall,
+        Usage,
+    )
+    from .execution.tools import Tool, ToolContext, ToolRegistry
+    from .execution.trajectory import compare_trajectories
+    from .execution.unset import UNSET
+    from .stores.file import FileStore
+    from .stores.memory import MemoryStore
+
+_HOMES = {
+    "agents.tool": ["tool"],
+    "errors": ["ConfigurationError", "PropagatingToolError", "SDKError", "SessionAwaitingApprovalError"],
+    "execution.agent": ["Agent"],
+    "execution.cancel": ["Cancel"],
+    "execution.events": ["Event"],
+    "execution.executor": [
+        "AgentExecutor", "get_checkpoint_history", "resume_after_approval", "resume_after_approval_sync",
+    ],
+    "execution.protocols": [
+        "ApprovalStore", "CheckpointStore", "ModelRequest", "Provider", "StoredApproval", "ToolSchema",
+    ],
+    "execution.records": [
+        "ApprovalDecision", "Checkpoint", "ExecutionResult", "ForkPatch", "ForkResult", "HistoryEntry",
+        "Message", "ModelResponse", "PendingApproval", "ToolCall", "Usage",
+    ],
+    "execution.tools": ["Tool", "ToolContext", "ToolRegistry"],
+    "execution.trajectory": ["compare_trajectories"],
+    "execution.unset": ["UNSET"],
+    "stores.file": ["FileStore"],
+    "stores.memory": ["MemoryStore"],
+}  # fmt: skip
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "UNSET", "Agent", "AgentExecutor", "ApprovalDecision", "ApprovalStore", "Cancel", "Checkpoint",
+    "CheckpointStore", "ConfigurationError", "Event", "ExecutionResult", "FileStore", "ForkPatch",
+    "ForkResult", "HistoryEntry", "MemoryStore", "Message", "ModelRequest", "ModelResponse",
+    "PendingApproval", "PropagatingToolError", "Provider", "SDKError", "SessionAwaitingApprovalError",
+    "StoredApproval", "Tool", "ToolCall", "ToolContext", "ToolRegistry", "ToolSchema", "Usage",
+    "__version__", "compare_trajectories", "get_checkpoint_history", "resume_after_approval",
+    "resume_after_approval_sync", "tool",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,37 @@
+"""The command `lousho`, and `python -m lousho_cli`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ._version import __version__
+
+
+def main() -> None:
+    """Run the command line and exit with its code. A reader that has gone away ends it quietly, with 1."""
+    try:
+        code = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer would raise again when the interpreter flushes it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except KeyboardInterrupt:
+        # While the command line itself is being imported; a command reports its own.
+        code = 130
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        # Answered before anything heavy is imported: scripts and prompts ask for it often.
+        print(f"lousho {__version__}")
+        return 0
+    from .cli.app import run
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What an agent's folder says about it without running any of its code: `agent.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import NotFoundError
+from ..toml_file import Found, Key, one_of, read_toml, text, whole_number
+
+OnAgentDrift = Literal["warn", "error", "ignore"]
+
+AGENT_FILE = "agent.toml"
+"""What makes a folder an agent. It may be empty."""
+
+RUN_KEYS: Mapping[str, Key] = {
+    "model": text(),
+    "max_steps": whole_number(1),
+    "tool_concurrency": whole_number(1),
+    "on_agent_drift": one_of("warn", "error", "ignore"),
+}
+"""What an agent and a workspace may both set: how runs are made."""
+
+AGENT_KEYS: Mapping[str, Key] = {"description": text(), **RUN_KEYS}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDefinition:
+    """What an `agent.toml` sets; None for what it leaves open.
+
+    Attributes:
+        description: what the agent is for, or an empty text.
+        model: the model's name.
+        max_steps: model turns a run may take.
+        tool_concurrency: calls of one turn that run at the same time.
+        on_agent_drift: what a resume does when the agent has changed.
+        values: every key that is set, with its place in the file.
+    """
+
+    description: str = ""
+    model: str | None = None
+    max_steps: int | None = None
+    tool_concurrency: int | None = None
+    on_agent_drift: OnAgentDrift | None = None
+    values: Mapping[str, Found] = field(default_factory=dict)
+
+
+def read_definition(folder: Path) -> AgentDefinition:
+    """Read the `agent.toml` of an agent's folder.
+
+    Raises:
+        NotFoundError: the folder is no agent; code `LOUSHO_AGENT_NOT_FOUND`. It lists the agents beside it.
+        ConfigurationError: a key or a value is wrong.
+        StorageError: the file cannot be read.
+    """
+    try:
+        values = read_toml(folder / AGENT_FILE, AGENT_KEYS)
+    except FileNotFoundError:
+        raise agent_not_found(folder.name, folder.parent, agent_folder_names(folder.parent)) from None
+    checked: dict[str, Any] = {key: found.value for key, found in values.items()}
+    return AgentDefinition(**checked, values=values)
+
+
+def agent_folder_names(agents: Path) -> list[str]:
+    """The names of the folders in `agents` that are agents, sorted; none if there is no such folder."""
+    return sorted(file.parent.name for file in agents.glob(f"*/{AGENT_FILE}"))
+
+
+def agent_not_found(name: str, agents: Path, known: Iterable[str]) -> NotFoundError:
+    """The error that says there is no agent `name` in the folder `agents`, and which there are."""
+    there = list(known)
+    close = get_close_matches(name, there, n=1)
+    if not there:
+        hint = f"make one: a folder in {agents} with an {AGENT_FILE}, or start from the example: lousho init"
+    elif close:
+        hint = f"did you mean {close[0]!r}? agents here: {', '.join(there)}"
+    else:
+        hint = f"agents here: {', '.join(there)}"
+    return NotFoundError(f"there is no agent {name!r} in {agents}", code="LOUSHO_AGENT_NOT_FOUND", hint=hint)

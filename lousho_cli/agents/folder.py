@@ -1,0 +1,77 @@
+"""Loading an agent from its folder. That runs the Python files of the folder: see to trust first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..execution.agent import Agent
+from ..toml_file import read_text
+from .definition import OnAgentDrift, read_definition
+from .tool_files import import_tools
+
+INSTRUCTIONS_FILE = "instructions.md"
+TOOLS_FOLDER = "tools"
+
+
+@dataclass(frozen=True)
+class LoadedAgent:
+    """An agent as its folder describes it. What its `agent.toml` does not set is None.
+
+    Attributes:
+        agent: what the engine runs.
+        folder: where it was loaded from.
+        description: what it is for, or an empty text.
+        model: the model's name: the one asked for, else the agent's own.
+        max_steps: model turns a run of it may take.
+        tool_concurrency: calls of one turn that run at the same time.
+        on_agent_drift: what a resume does when the agent has changed.
+    """
+
+    agent: Agent
+    folder: Path
+    description: str
+    model: str | None
+    max_steps: int | None
+    tool_concurrency: int | None
+    on_agent_drift: OnAgentDrift | None
+
+
+def load_agent(folder: Path, *, name: str | None = None, model: str | None = None) -> LoadedAgent:
+    """Load the agent of a folder: `agent.toml`, `instructions.md` if there is one, and `tools/*.py`.
+
+    Args:
+        folder: the agent's folder.
+        name: the agent's name, or None for the folder's.
+        model: the model's name, over the one in `agent.toml`.
+
+    Raises:
+        NotFoundError: the folder is no agent; code `LOUSHO_AGENT_NOT_FOUND`.
+        ConfigurationError: a file is wrong; it names the file, the line, and what to do.
+        StorageError: a file cannot be read.
+    """
+    definition = read_definition(folder)
+    chosen = model or definition.model
+    agent = Agent(
+        name=name or folder.name,
+        instructions=_instructions(folder),
+        tools=import_tools(folder / TOOLS_FOLDER),
+        model=chosen,
+    )
+    return LoadedAgent(
+        agent=agent,
+        folder=folder,
+        description=definition.description,
+        model=chosen,
+        max_steps=definition.max_steps,
+        tool_concurrency=definition.tool_concurrency,
+        on_agent_drift=definition.on_agent_drift,
+    )
+
+
+def _instructions(folder: Path) -> str | None:
+    """The instructions without blank ends, which are no change of the agent; None if nothing is left."""
+    try:
+        return read_text(folder / INSTRUCTIONS_FILE).strip() or None
+    except FileNotFoundError:
+        return None

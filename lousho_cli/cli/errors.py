@@ -1,0 +1,110 @@
+"""Errors at the edge: one short paragraph or one JSON object, and an exit code; never a traceback."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+
+from ..errors import (
+    AgentChangedError,
+    ConfigurationError,
+    NotFoundError,
+    SDKError,
+    SessionAwaitingApprovalError,
+    SessionBusyError,
+    StorageError,
+)
+from .output import notice, print_json
+
+FAILED, WRONG_USAGE, AWAITING_APPROVAL, NOT_FOUND, BUSY, AGENT_CHANGED, STORAGE = range(1, 8)
+INTERRUPTED = 130
+
+_BY_CODE = {
+    "LOUSHO_SESSION_AWAITING_APPROVAL": AWAITING_APPROVAL,
+    "LOUSHO_SESSION_NOT_FOUND": NOT_FOUND,
+    "LOUSHO_CHECKPOINT_NOT_FOUND": NOT_FOUND,
+    "LOUSHO_APPROVAL_NOT_FOUND": NOT_FOUND,
+    "LOUSHO_AGENT_NOT_FOUND": NOT_FOUND,
+    "LOUSHO_SESSION_BUSY": BUSY,
+    "LOUSHO_AGENT_DRIFT": AGENT_CHANGED,
+    "LOUSHO_RESUME_TOOL_MISSING": AGENT_CHANGED,
+    "LOUSHO_STORAGE_FAILED": STORAGE,
+    "LOUSHO_SESSION_FILE_CORRUPT": STORAGE,
+    "LOUSHO_CHECKPOINT_VERSION": STORAGE,
+    "LOUSHO_PROVIDER_MISSING_API_KEY": WRONG_USAGE,
+    "LOUSHO_PEER_MISSING": WRONG_USAGE,
+}
+_BY_CLASS: dict[type[SDKError], int] = {
+    ConfigurationError: WRONG_USAGE,
+    SessionAwaitingApprovalError: AWAITING_APPROVAL,
+    NotFoundError: NOT_FOUND,
+    SessionBusyError: BUSY,
+    AgentChangedError: AGENT_CHANGED,
+    StorageError: STORAGE,
+}
+
+
+def exit_code(error: SDKError) -> int:
+    """The exit code of a deliberate error: by its code where that says enough, else by its class."""
+    if error.code in _BY_CODE:
+        return _BY_CODE[error.code]
+    return next((code for kind, code in _BY_CLASS.items() if isinstance(error, kind)), FAILED)
+
+
+def guarded(action: Callable[[], int | None], *, as_json: bool, verbose: bool) -> int:
+    """Run `action` and return its exit code, or report its error and return that one's.
+
+    A closed output pipe is left to the caller: there is nobody to report it to.
+    """
+    try:
+        return action() or 0
+    except typer.Exit as asked:
+        return asked.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        notice("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if verbose:
+            notice("".join(traceback.format_exception(error)))
+        return _report(_describe(error), as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    code: str
+    message: str
+    hint: str
+    exit_code: int
+
+
+def _report(report: _Report, as_json: bool) -> int:
+    if as_json:
+        print_json({"error": {"code": report.code, "message": report.message, "hint": report.hint}})
+    else:
+        hint = f" {_sentence(report.hint)}" if report.hint else ""
+        notice(f"{_sentence(report.message)} [{report.code}]{hint}")
+    return report.exit_code
+
+
+def _describe(error: Exception) -> _Report:
+    if isinstance(error, SDKError):
+        return _Report(error.code, error.message, error.hint, exit_code(error))
+    if isinstance(error, typer.TyperException):
+        context: typer.Context | None = getattr(error, "ctx", None)
+        path = context.command_path if context else "lousho"
+        return _Report("LOUSHO_USAGE_INVALID", error.format_message(), f"see {path} --help", error.exit_code)
+    return _Report(
+        "LOUSHO_INTERNAL",
+        f"unexpected {''.join(traceback.format_exception_only(error)).strip()}",
+        "this is a fault in lousho: run the command again with --verbose and report what it shows",
+        FAILED,
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", ")")) else f"{text}."

@@ -1,0 +1,152 @@
+"""Settings, layer over layer: defaults, user file, workspace file, an agent's file, environment, flags.
+
+A later layer wins over an earlier one, key by key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+
+from .agents.definition import RUN_KEYS, OnAgentDrift
+from .errors import ConfigurationError
+from .toml_file import Found, Key, Value, one_of, read_toml, text, whole_number
+
+CONFIG_FILE = "config.toml"
+ENVIRONMENT_PREFIX = "LOUSHO_"
+
+KEYS: Mapping[str, Key] = {
+    "default_agent": text(),
+    **RUN_KEYS,
+    "history_limit": whole_number(0),
+    "store": one_of("file", "sqlite"),
+}
+"""What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
+
+Layer = Literal["default", "user", "workspace", "agent", "environment", "flag"]
+_ABOVE_AGENT: tuple[Layer, ...] = ("environment", "flag")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a setting comes from.
+
+    Attributes:
+        layer: which of the layers.
+        where: the file and line, the variable or the flag, as a user would look it up.
+    """
+
+    layer: Layer
+    where: str
+
+
+DEFAULT = Source("default", "the default")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for a command.
+
+    Attributes:
+        default_agent: the agent used when none is named, or None.
+        model: the model's name. `demo` unless something else is set.
+        history_limit: saves kept for each session; 0 keeps none.
+        on_agent_drift: what a resume does when the agent has changed.
+        tool_concurrency: calls of one turn that run at the same time, or None for the engine's default.
+        max_steps: model turns a run may take, or None for the run's own limit or the engine's default.
+        store: where sessions are kept.
+        sources: where each setting comes from, by its name.
+    """
+
+    default_agent: str | None = None
+    model: str = "demo"
+    history_limit: int = 50
+    on_agent_drift: OnAgentDrift = "warn"
+    tool_concurrency: int | None = None
+    max_steps: int | None = None
+    store: Literal["file", "sqlite"] = "file"
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    def source(self, key: str) -> Source:
+        """Where the setting named `key` comes from."""
+        return self.sources.get(key, DEFAULT)
+
+    def for_agent(self, agent: Mapping[str, Found]) -> Settings:
+        """These settings with what an `agent.toml` sets: over `config.toml`, under environment and flags."""
+        own = {
+            key: (found.value, Source("agent", found.where))
+            for key, found in agent.items()
+            if key in KEYS and self.source(key).layer not in _ABOVE_AGENT
+        }
+        return self._with(own)
+
+    def _with(self, layer: Mapping[str, tuple[Value, Source]]) -> Settings:
+        values: dict[str, Any] = {key: value for key, (value, _) in layer.items()}
+        sources = {**self.sources, **{key: source for key, (_, source) in layer.items()}}
+        return replace(self, **values, sources=sources)
+
+
+def load_settings(
+    workspace: Path | None = None,
+    *,
+    flags: Mapping[str, Value | None] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings that hold in `workspace`.
+
+    Args:
+        workspace: the `.lousho` folder, or None outside of one.
+        flags: values given on the command line, by key; None for one not given.
+        environ: environment variables instead of the process's own.
+
+    Raises:
+        ConfigurationError: a file or a value is wrong; it names the place and what to write.
+        StorageError: a file cannot be read.
+    """
+    settings = Settings()._with(_from_file(user_config_file(), "user"))
+    if workspace is not None:
+        settings = settings._with(_from_file(workspace / CONFIG_FILE, "workspace"))
+    settings = settings._with(_from_environment(os.environ if environ is None else environ))
+    return settings._with(_from_flags(flags or {}))
+
+
+def user_config_file() -> Path:
+    """The user's own `config.toml`, which need not exist."""
+    return Path(platformdirs.user_config_dir("lousho", appauthor=False)) / CONFIG_FILE
+
+
+def _from_file(file: Path, layer: Layer) -> dict[str, tuple[Value, Source]]:
+    try:
+        found = read_toml(file, KEYS)
+    except FileNotFoundError:
+        return {}
+    return {key: (each.value, Source(layer, each.where)) for key, each in found.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[Value, Source]]:
+    names = {ENVIRONMENT_PREFIX + key.upper(): key for key in KEYS}
+    given = {name: environ[name] for name in names if environ.get(name)}
+    return {
+        names[name]: (_parsed(names[name], name, value), Source("environment", name))
+        for name, value in given.items()
+    }
+
+
+def _from_flags(flags: Mapping[str, Value | None]) -> dict[str, tuple[Value, Source]]:
+    return {
+        key: (_parsed(key, flag, str(value)), Source("flag", flag))
+        for key, value in flags.items()
+        if value is not None and (flag := "--" + key.replace("_", "-"))
+    }
+
+
+def _parsed(key: str, where: str, value: str) -> Value:
+    try:
+        return KEYS[key].parse(value)
+    except ValueError as error:
+        raise ConfigurationError(f"{where} cannot be {value!r}", hint=f"it takes {error}") from error

@@ -1,0 +1,87 @@
+"""Approvals: what is asked, and what a decision makes of the call (R3.4, R3.6)."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+import secrets
+from typing import Any
+
+from .messages import JsonObject, MessageData
+from .records import ApprovalDecision, PendingApproval
+from .state import CallMark, Grant, Record, State
+from .unset import UNSET
+from .values import error_result, to_json_text
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_approval_id() -> str:
+    """Unique, short enough to type, without letters that look alike."""
+    return "ap_" + "".join(secrets.choice(ALPHABET) for _ in range(12))
+
+
+def args_digest(tool: str, args: Any) -> str:
+    """Binds an approval to what was shown: the tool and its validated arguments."""
+    text = json.dumps([tool, args], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def os_user() -> str:
+    """Who is deciding, as far as the system knows."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+
+
+def how(decision: ApprovalDecision) -> str:
+    """In which way a decision decides."""
+    if not decision.approved:
+        return "rejected"
+    if decision.result is not UNSET:
+        return "result supplied"
+    return "approved" if decision.arguments is None else "approved with other arguments"
+
+
+def consume(state: State, decision: ApprovalDecision, at: str, fence: int) -> Record:
+    """The one save that takes a decision out of waiting: the call is marked started, or has its result."""
+    pending = PendingApproval.model_validate(state.approval)
+    call_id, name = pending.tool_call_id, pending.tool_name
+    digest = pending.digest if decision.arguments is None else args_digest(name, decision.arguments)
+    grant = Grant(
+        pending.id, pending.kind, decision.approved, decision.by or os_user(), at, digest,
+        decision.note, decision.arguments,
+    )  # fmt: skip
+    record = Record("decision", "in-progress", state.step)
+    if decision.approved and decision.result is UNSET:
+        record.marks = {call_id: CallMark(started=fence, grant=grant)}
+    else:
+        record.results = {call_id: _decided_result(pending, decision, grant)}
+    return record
+
+
+def _decided_result(pending: PendingApproval, decision: ApprovalDecision, grant: Grant) -> MessageData:
+    if decision.approved:
+        content, failed = to_json_text(decision.result), False
+    elif pending.kind == "interrupted":
+        text = "outcome unknown, not repeated: the call was interrupted and may already have happened"
+        content, failed = error_result("interrupted", text, decision.note), True
+    else:
+        text = "a human rejected this call: it did not run"
+        content, failed = error_result("rejected", text, decision.note), True
+    return result_message(pending.tool_call_id, pending.tool_name, content, failed, grant)
+
+
+def result_message(
+    call_id: str, name: str, content: str, failed: bool, grant: Grant | None = None
+) -> MessageData:
+    """A tool message. A call that went through an approval carries the decision with it."""
+    message: JsonObject = {"role": "tool", "content": content, "toolCallId": call_id, "toolName": name}
+    if failed:
+        message["isError"] = True
+    if grant is not None:
+        message["approval"] = grant.to_json()
+    return message  # type: ignore[return-value]

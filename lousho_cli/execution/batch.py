@@ -1,0 +1,202 @@
+"""Running one turn's calls: concurrently, each with its own outcome, whatever the tool does (R3.7, R3.8)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import PropagatingToolError
+from .preparation import PreparedCall
+from .values import error_result, message_of, to_json_text
+from .workers import Outcome, Workers
+
+GRACE_SECONDS = 5.0
+MAX_RESULT_CHARS = 64 * 1024 * 1024
+
+_abandoned: set[asyncio.Future[Outcome]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A call that has its result.
+
+    Attributes:
+        content: JSON text, what the model will read.
+        kind: the error's kind, or None for a result.
+        error: the error's message.
+        seconds: how long it took.
+    """
+
+    call: PreparedCall
+    content: str
+    kind: str | None = None
+    error: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    call: PreparedCall
+    since: float
+    deadline: float | None
+
+
+def failed(call: PreparedCall, kind: str, message: str, seconds: float = 0.0) -> Finished:
+    return Finished(call, error_result(kind, message), kind, message, seconds)
+
+
+class Batch:
+    """The calls of one turn that may start now.
+
+    Args:
+        calls: what to run, in call order.
+        concurrency: how many at once.
+        arguments_of: the keyword arguments of a call, its context included.
+        on_start: told before calls start; what it saves is durable before they do.
+        on_finish: told what finished; what it saves is durable before anything further starts.
+        stop: done when the run is to stop.
+        workers: threads for sync tools.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[PreparedCall],
+        *,
+        concurrency: int,
+        arguments_of: Callable[[PreparedCall], dict[str, Any]],
+        on_start: Callable[[list[PreparedCall]], Awaitable[None]],
+        on_finish: Callable[[list[Finished]], Awaitable[None]],
+        stop: asyncio.Future[None],
+        workers: Workers,
+    ) -> None:
+        self._waiting = deque(calls)
+        self._running: dict[asyncio.Future[Outcome], _Running] = {}
+        self._concurrency = max(1, concurrency)
+        self._arguments_of = arguments_of
+        self._on_start = on_start
+        self._on_finish = on_finish
+        self._stop = stop
+        self._workers = workers
+        self._ended_by: PropagatingToolError | None = None
+
+    async def run(self) -> None:
+        """Run the calls; return early when the run is to stop.
+
+        Raises:
+            PropagatingToolError: a tool ended the run; its running siblings have settled.
+        """
+        while not self._stop.done():
+            await self._start_more()
+            if not self._running:
+                break
+            waited: list[asyncio.Future[Any]] = [*self._running, self._stop]
+            await asyncio.wait(waited, timeout=self._next_timeout(), return_when=asyncio.FIRST_COMPLETED)
+            finished = self._collect()
+            if finished:
+                await self._on_finish(finished)
+        if self._ended_by is not None and not self._running:
+            raise self._ended_by
+
+    async def halt(self) -> list[Finished]:
+        """Tell running calls to stop and give them some seconds; every one gets a result."""
+        for future in self._running:
+            if isinstance(future, asyncio.Task):
+                future.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=GRACE_SECONDS)
+        finished = self._collect(stopping=True)
+        for future, running in self._running.items():
+            _abandon(future)
+            text = "cancelled, but the call ignored the stop: it may have acted"
+            finished.append(failed(running.call, "cancelled", text, time.monotonic() - running.since))
+        self._running.clear()
+        return finished
+
+    async def _start_more(self) -> None:
+        free = self._concurrency - len(self._running)
+        if self._ended_by is not None or free <= 0 or not self._waiting:
+            return
+        starting = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
+        await self._on_start([call for call in starting if call.error is None])
+        refused = []
+        for call in starting:
+            if call.error is not None:
+                refused.append(failed(call, *call.error))
+            else:
+                self._launch(call)
+        if refused:
+            await self._on_finish(refused)
+            await self._start_more()
+
+    def _launch(self, call: PreparedCall) -> None:
+        tool = call.tool
+        assert tool is not None
+        arguments = self._arguments_of(call)
+        future: asyncio.Future[Outcome]
+        if tool.is_async:
+            future = asyncio.ensure_future(_boxed(tool.function, arguments))
+        else:
+            future = self._workers.submit(lambda: to_json_text(tool.function(**arguments)))
+        now = time.monotonic()
+        self._running[future] = _Running(call, now, None if tool.timeout is None else now + tool.timeout)
+
+    def _next_timeout(self) -> float | None:
+        deadlines = [r.deadline for r in self._running.values() if r.deadline is not None]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _collect(self, stopping: bool = False) -> list[Finished]:
+        """Take out what is done or has run out of time."""
+        finished = []
+        now = time.monotonic()
+        for future, running in list(self._running.items()):
+            if future.done():
+                del self._running[future]
+                result = self._result_of(running, future, now, stopping)
+                if result is not None:
+                    finished.append(result)
+            elif running.deadline is not None and running.deadline <= now and not stopping:
+                del self._running[future]
+                _abandon(future)
+                assert running.call.tool is not None
+                text = f"no result within {running.call.tool.timeout:g} s; the call may have acted"
+                finished.append(failed(running.call, "timeout", text, now - running.since))
+        return finished
+
+    def _result_of(
+        self, running: _Running, future: asyncio.Future[Outcome], now: float, stopping: bool
+    ) -> Finished | None:
+        seconds = now - running.since
+        outcome = Outcome(error=asyncio.CancelledError()) if future.cancelled() else future.result()
+        error = outcome.error
+        if error is None:
+            if len(outcome.value) > MAX_RESULT_CHARS:
+                text = f"the result is too large to keep: {len(outcome.value)} characters of JSON"
+                return failed(running.call, "tool-error", text, seconds)
+            return Finished(running.call, outcome.value, seconds=seconds)
+        if isinstance(error, PropagatingToolError) and not stopping:
+            self._ended_by = self._ended_by or error
+            return None
+        if stopping and isinstance(error, asyncio.CancelledError | PropagatingToolError):
+            return failed(running.call, "cancelled", "cancelled while it ran: it may have acted", seconds)
+        text = message_of(error)
+        name = type(error).__name__
+        return failed(running.call, "tool-error", text if text == name else f"{name}: {text}", seconds)
+
+
+async def _boxed(function: Callable[..., Any], arguments: dict[str, Any]) -> Outcome:
+    try:
+        return Outcome(to_json_text(await function(**arguments)))
+    except BaseException as error:
+        return Outcome(error=error)
+
+
+def _abandon(future: asyncio.Future[Outcome]) -> None:
+    """Stop waiting for a call. A thread cannot be stopped; a task is told to."""
+    if isinstance(future, asyncio.Task):
+        future.cancel()
+        _abandoned.add(future)
+        future.add_done_callback(_abandoned.discard)

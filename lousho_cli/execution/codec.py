@@ -1,0 +1,142 @@
+"""Records as JSON objects and back. What is read is checked: a file is hostile until proven otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from .messages import JsonObject, MessageData, Role
+from .state import CallMark, Record, RecordKind, RunStart, Status
+from .unset import UNSET
+
+KINDS = frozenset(get_args(RecordKind))
+STATUSES = frozenset(get_args(Status))
+ROLES = frozenset(get_args(Role))
+_PLAIN = (
+    ("agent", "agent"), ("parent", "parent"), ("rewrite", "rewrite"), ("add", "add"), ("results", "results"),
+    ("queue", "queue"), ("usage", "usage"), ("finish_reason", "finishReason"), ("approval", "approval"),
+    ("fingerprint", "fingerprint"), ("run_config", "runConfig"),
+)  # fmt: skip
+
+
+def record_to_json(record: Record) -> JsonObject:
+    """The record as the JSON object a store keeps; fields that change nothing are left out."""
+    data: JsonObject = {
+        "seq": record.seq,
+        "at": record.at,
+        "fence": record.fence,
+        "kind": record.kind,
+        "status": record.status,
+        "step": record.step,
+    }
+    for attribute, key in _PLAIN:
+        value = getattr(record, attribute)
+        if value is not None:
+            data[key] = value
+    if record.marks:
+        data["marks"] = {call: mark.to_json() for call, mark in record.marks.items()}
+    if record.run is not None:
+        data["run"] = record.run.to_json()
+    if record.system is not UNSET:
+        data["system"] = record.system
+    if record.business_state is not UNSET:
+        data["businessState"] = record.business_state
+    return data
+
+
+def record_from_json(data: Any) -> Record:
+    """The record that `data` is.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return _record(data)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record: {error!r}") from error
+
+
+def _record(data: Mapping[str, Any]) -> Record:
+    kind, status = data["kind"], data["status"]
+    if kind not in KINDS or status not in STATUSES:
+        raise ValueError(f"unknown kind {kind!r} or status {status!r}")
+    record = Record(kind, status, _natural(data["step"]), _natural(data["seq"]), str(data["at"]))
+    record.fence = _natural(data["fence"])
+    if "add" in data:
+        record.add = _messages(data["add"])
+    if "results" in data:
+        record.results = {_text(call): _message(m) for call, m in data["results"].items()}
+    if "usage" in data:
+        record.usage = cast("Any", _object(data["usage"]))
+    record.finish_reason = data.get("finishReason")
+    if not data.keys() <= _COMMON:
+        _rare(record, data)
+    return record
+
+
+_COMMON = frozenset(
+    ("seq", "at", "fence", "kind", "status", "step", "add", "results", "usage", "finishReason", "crc")
+)
+
+
+def _rare(record: Record, data: Mapping[str, Any]) -> None:
+    """The fields few records have."""
+    if "agent" in data:
+        record.agent = _text(data["agent"])
+    if "parent" in data:
+        record.parent = _object(data["parent"])
+    if "rewrite" in data:
+        record.rewrite = _natural(data["rewrite"])
+    if "marks" in data:
+        record.marks = {_text(call): CallMark.from_json(mark) for call, mark in data["marks"].items()}
+    if "queue" in data:
+        record.queue = _messages(data["queue"])
+    if "run" in data:
+        record.run = RunStart.from_json(data["run"])
+    if "approval" in data:
+        record.approval = _object(data["approval"])
+    if "system" in data:
+        record.system = None if data["system"] is None else _text(data["system"])
+    if "businessState" in data:
+        record.business_state = data["businessState"]
+    if "fingerprint" in data:
+        record.fingerprint = _object(data["fingerprint"])
+    if "runConfig" in data:
+        record.run_config = _object(data["runConfig"])
+
+
+def _messages(data: Any) -> list[MessageData]:
+    if not isinstance(data, list):
+        raise ValueError("messages are not a list")
+    return [_message(message) for message in data]
+
+
+def _message(data: Any) -> MessageData:
+    if data["role"] not in ROLES or "content" not in data:
+        raise ValueError("a message without a known role and content")
+    calls = data.get("toolCalls")
+    if calls:
+        for call in calls:
+            function = call["function"]
+            _text(call["id"]), _text(function["name"]), _text(function["arguments"])
+    if data["role"] == "tool":
+        _text(data["toolCallId"])
+    return cast(MessageData, data)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"text expected, not {type(value).__name__}")
+    return value
+
+
+def _object(value: Any) -> JsonObject:
+    if not isinstance(value, dict):
+        raise ValueError(f"an object expected, not {type(value).__name__}")
+    return value
+
+
+def _natural(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"a number from 0 expected, not {value!r}")
+    return value

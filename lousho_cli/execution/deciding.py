@@ -1,0 +1,204 @@
+"""Deciding an approval: what must hold before a decision is recorded, and going on after it (R3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import AgentChangedError, ConfigurationError, NotFoundError
+from .agent import Agent
+from .approval import how, os_user
+from .cancel import Cancel
+from .entry import DEFAULT_CONCURRENCY, Entry, check_tools, model_of
+from .fingerprint import drift, fingerprint
+from .protocols import ApprovalStore, CheckpointStore, Provider, StoredApproval
+from .records import ApprovalDecision, ExecutionResult
+from .session import OpenSession, UnstoredSession, open_session, stored_state
+from .state import State
+from .tools import InvalidArgumentsError, ToolRegistry
+from .unset import UNSET
+from .values import message_of
+
+
+async def decide_and_resume(
+    decision: ApprovalDecision | Mapping[str, Any],
+    approvals: ApprovalStore,
+    checkpoints: CheckpointStore | None,
+    registry: ToolRegistry,
+    provider: Provider,
+    options: dict[str, Any],
+) -> ExecutionResult:
+    """See `resume_after_approval`."""
+    wanted = parse_decision(decision)
+    stored = await find_open(approvals, wanted)
+    state = await waiting_state(stored, checkpoints)
+    wait = float(options.pop("wait", 0.0))
+    agent = options.pop("agent", None) or Agent(state.agent, state.system, registry)
+    entry = _entry(agent, registry, provider, approvals, options)
+    if wanted.approved:
+        check_approvable(state, agent, registry, model_of(agent, provider), wanted, entry.on_drift)
+    await record_decision(approvals, wanted)
+    session: OpenSession
+    if checkpoints is None:
+        session = UnstoredSession(state)
+    else:
+        session = await open_session(checkpoints, stored.pending.session_id, wait=wait)
+    try:
+        return await entry.enter(session, None)
+    finally:
+        await session.close()
+
+
+def parse_decision(decision: ApprovalDecision | Mapping[str, Any]) -> ApprovalDecision:
+    """A strictly typed decision, with who decides filled in.
+
+    Raises:
+        ConfigurationError: it is none. Nothing is guessed: `"approved": "yes"` is refused.
+    """
+    try:
+        parsed = ApprovalDecision.of(decision)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(str(part) for part in problem["loc"]) or "decision"
+        raise ConfigurationError(
+            f"not a decision: {place}: {problem['msg']}", hint='give {"id": ..., "approved": true or false}'
+        ) from error
+    if not parsed.approved and (parsed.arguments is not None or parsed.result is not UNSET):
+        raise ConfigurationError("a rejection takes neither arguments nor a result")
+    if parsed.arguments is not None and parsed.result is not UNSET:
+        raise ConfigurationError("give other arguments or a result, not both")
+    return parsed if parsed.by is not None else parsed.model_copy(update={"by": os_user()})
+
+
+async def find_open(approvals: ApprovalStore, wanted: ApprovalDecision) -> StoredApproval:
+    """The request a decision is for, not yet consumed and not decided otherwise.
+
+    Raises:
+        NotFoundError: there is none; says who decided what, and when.
+    """
+    stored = await approvals.get(wanted.id)
+    if stored is None:
+        raise NotFoundError(
+            f"there is no approval {wanted.id!r}",
+            code="LOUSHO_APPROVAL_NOT_FOUND",
+            hint="lousho approvals lists what waits",
+        )
+    if stored.status == "consumed" or (
+        stored.decision is not None and not same_decision(stored.decision, wanted)
+    ):
+        raise settled(stored)
+    return stored
+
+
+def same_decision(one: ApprovalDecision, other: ApprovalDecision) -> bool:
+    """Whether two decisions make the same of the call; who and why may differ."""
+    return (one.approved, one.arguments, one.result) == (other.approved, other.arguments, other.result)
+
+
+def settled(stored: StoredApproval) -> NotFoundError:
+    """Says that an approval was decided already: by whom, how and when."""
+    approval_id, decision = stored.pending.id, stored.decision
+    if decision is None:
+        text = f"approval {approval_id!r} is settled"
+    else:
+        text = f"approval {approval_id!r} was already {how(decision)} by {decision.by} at {stored.decided_at}"
+    return NotFoundError(text, code="LOUSHO_APPROVAL_NOT_FOUND", hint="lousho approvals lists what waits")
+
+
+async def waiting_state(stored: StoredApproval, checkpoints: CheckpointStore | None) -> State:
+    """The state of the session that waits for this very approval.
+
+    Raises:
+        NotFoundError: the session does not wait for it (any more).
+    """
+    pending = stored.pending
+    if checkpoints is None or pending.session_id is None:
+        snapshot = stored.checkpoint()
+        if snapshot is None:
+            raise ConfigurationError(
+                f"approval {pending.id!r} keeps no snapshot of its run",
+                code="LOUSHO_CONFIG_MISSING_CHECKPOINT_STORE",
+                hint="pass checkpoint_store=",
+            )
+        return stored_state(snapshot, pending.session_id or "")
+    loaded = await checkpoints.load(pending.session_id)
+    state = stored_state(loaded, pending.session_id) if loaded is not None else State(pending.session_id)
+    if (state.approval or {}).get("id") != pending.id:
+        raise (
+            settled(stored)
+            if stored.decision
+            else NotFoundError(
+                f"session {pending.session_id!r} no longer waits for approval {pending.id!r}",
+                code="LOUSHO_APPROVAL_NOT_FOUND",
+                hint="lousho approvals lists what waits",
+            )
+        )
+    return state
+
+
+def check_approvable(
+    state: State, agent: Agent, registry: ToolRegistry, model: str, decision: ApprovalDecision, on_drift: str
+) -> None:
+    """Refuse an approval that could not be carried out, before it is recorded.
+
+    Raises:
+        AgentChangedError: the tool is gone, or the agent changed under `error`.
+        ConfigurationError: the edited arguments do not fit the tool.
+    """
+    check_tools(state, registry)
+    changes = drift(state.fingerprint, fingerprint(agent, registry, model)) if on_drift == "error" else []
+    if changes:
+        raise AgentChangedError(
+            f"agent {agent.name!r} changed since session {state.session_id!r} was started: {'; '.join(changes)}",
+            hint="restore it, or approve with --on-agent-drift warn; the request is still undecided",
+        )
+    tool = registry.get(str((state.approval or {}).get("toolName")))
+    if decision.arguments is not None and tool is not None:
+        try:
+            tool.bind(decision.arguments)
+        except InvalidArgumentsError as error:
+            raise ConfigurationError(
+                f"the edited arguments do not fit {tool.name}: {message_of(error)}",
+                code="LOUSHO_TOOL_ARGS_INVALID",
+                hint="the request is still undecided",
+            ) from error
+
+
+async def record_decision(approvals: ApprovalStore, wanted: ApprovalDecision) -> StoredApproval:
+    """Make the decision durable, or find that somebody was faster.
+
+    Raises:
+        NotFoundError: somebody decided otherwise.
+    """
+    held = await approvals.decide(wanted.id, wanted)
+    if held.decision is None or not same_decision(held.decision, wanted):
+        raise settled(held)
+    return held
+
+
+def _entry(
+    agent: Agent,
+    registry: ToolRegistry,
+    provider: Provider,
+    approvals: ApprovalStore,
+    options: dict[str, Any],
+) -> Entry:
+    entry = Entry(
+        agent=agent,
+        provider=provider,
+        registry=registry,
+        approvals=approvals,
+        max_steps=options.pop("max_steps", None),
+        concurrency=options.pop("tool_concurrency", None) or DEFAULT_CONCURRENCY,
+        on_agent_drift=options.pop("on_agent_drift", "warn"),
+        business_state=options.pop("business_state", UNSET),
+        observer=options.pop("on_event", None),
+        cancel=options.pop("cancel", None) or Cancel(),
+    )
+    if options:
+        raise ConfigurationError(
+            f"unknown option {next(iter(options))!r}", hint="options are the keywords of execute"
+        )
+    return entry

@@ -1,0 +1,43 @@
+"""What a run tells while it runs: one event for each thing that happened."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .messages import JsonObject
+
+EventType = Literal[
+    "run.start", "step.start", "text.delta", "reasoning.delta", "tool.start", "tool.done", "tool.error",
+    "approval.requested", "agent.drift", "checkpoint.saved", "step.done", "run.done",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened in a run. `data` has camelCase keys and JSON values, by type:
+
+    run.start           agent, model, resumed
+    step.start          step, model
+    text.delta, reasoning.delta     step, text
+    tool.start          step, toolName, toolCallId, args (JSON text as the model sent it)
+    tool.done           step, toolName, toolCallId, result (JSON text), seconds
+    tool.error          step, toolName, toolCallId, result (JSON text), kind, error, seconds
+    approval.requested  step, approval (id, toolName, toolCallId, args, kind)
+    agent.drift         changes (a list of texts)
+    checkpoint.saved    seq, status, step
+    step.done           step, usage (of the step's model turn)
+    run.done            finishReason, steps, usage (of the run), approvalId?
+    """
+
+    type: EventType
+    session_id: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> JsonObject:
+        """The event as one flat JSON object: `type`, `sessionId` and its data."""
+        return {"type": self.type, "sessionId": self.session_id, **self.data}
+
+
+Observer = Callable[[Event], Awaitable[None] | None]

@@ -1,0 +1,118 @@
+"""What the engine asks of a model and of a store. Implement these to bring your own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from .records import (
+    ApprovalDecision,
+    Checkpoint,
+    HistoryEntry,
+    Messages,
+    ModelResponse,
+    PendingApproval,
+)
+
+ApprovalStatus = Literal["pending", "approved", "rejected", "expired", "consumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as the model sees it: name, description and the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question to the model.
+
+    Attributes:
+        messages: the valid transcript so far, shared without copying.
+        tools: what the model may call.
+        model: the model's id, or None for the provider's own.
+        session_id: the session it is asked for, or None.
+    """
+
+    messages: Messages
+    tools: Sequence[ToolSchema] = ()
+    model: str | None = None
+    session_id: str | None = None
+
+
+class Provider(Protocol):
+    """A model. `generate` returns one finished turn or raises; a turn cut short must raise."""
+
+    async def generate(self, request: ModelRequest) -> ModelResponse | Mapping[str, Any]: ...
+
+
+class CheckpointStore(Protocol):
+    """Where sessions live. These three methods are enough; `save` returns only when it is durable."""
+
+    async def save(self, session_id: str, checkpoint: Checkpoint) -> None: ...
+
+    async def load(self, session_id: str) -> Checkpoint | None: ...
+
+    async def delete(self, session_id: str, *, keep_history: bool = False) -> None: ...
+
+
+@runtime_checkable
+class KeepsHistory(Protocol):
+    """A checkpoint store that keeps the newest saves too."""
+
+    async def history(self, session_id: str, *, limit: int | None = None) -> Sequence[HistoryEntry]: ...
+
+
+Snapshot = Checkpoint | Callable[[], Checkpoint | None] | None
+
+
+@dataclass(frozen=True)
+class StoredApproval:
+    """An approval as its store knows it.
+
+    Attributes:
+        pending: what was asked.
+        snapshot: the checkpoint it paused in, or a function that loads it.
+        status: `pending`, `approved`, `rejected`, `expired` or `consumed`.
+        decision: what was decided, or None.
+        decided_at: when, UTC, ISO 8601.
+    """
+
+    pending: PendingApproval
+    snapshot: Snapshot = None
+    status: ApprovalStatus = "pending"
+    decision: ApprovalDecision | None = None
+    decided_at: str | None = None
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The checkpoint it paused in."""
+        return self.snapshot() if callable(self.snapshot) else self.snapshot
+
+    def decided(self, decision: ApprovalDecision, at: str) -> StoredApproval:
+        """The same approval with a decision."""
+        status: ApprovalStatus = "approved" if decision.approved else "rejected"
+        return replace(self, status=status, decision=decision, decided_at=at)
+
+    def consumed(self) -> StoredApproval:
+        """The same approval after its decision was used."""
+        return replace(self, status="consumed")
+
+
+class ApprovalStore(Protocol):
+    """Where requests for a human wait and decisions are kept."""
+
+    async def save(self, pending: PendingApproval, snapshot: Checkpoint) -> None: ...
+
+    async def get(self, approval_id: str) -> StoredApproval | None: ...
+
+    async def decide(self, approval_id: str, decision: ApprovalDecision) -> StoredApproval:
+        """Record `decision` if there is none yet; return what holds, which may be another's."""
+        ...
+
+    async def consume(self, approval_id: str) -> None: ...
+
+    async def list(self, *, status: str | None = "pending") -> Sequence[StoredApproval]: ...

@@ -1,0 +1,313 @@
+"""One run of one session: the loop around `next_action`, and what each action does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigurationError, ProviderError, SDKError
+from .actions import AskModel, AwaitDecision, Finish, RunCalls, next_action
+from .agent import Agent
+from .approval import new_approval_id, result_message
+from .batch import GRACE_SECONDS, Batch, Finished, failed
+from .cancel import Cancel
+from .checkpoint import checkpoint_of
+from .events import Event, EventType, Observer
+from .messages import JsonObject, MessageData, UsageData, text_of
+from .preparation import PreparedCall, prepare
+from .protocols import ApprovalStore, ModelRequest, Provider, ToolSchema
+from .records import Messages, ModelResponse, PendingApproval
+from .session import OpenSession, now
+from .state import CallMark, Record
+from .tools import GivenApproval, ToolContext, ToolRegistry
+from .turns import record_turn, turn_usage
+from .unset import UNSET
+from .values import message_of, to_json_text
+from .workers import Workers
+
+
+class Aborted(Exception):
+    """The run was told to stop."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run runs with."""
+
+    agent: Agent
+    registry: ToolRegistry
+    provider: Provider
+    model: str
+    approvals: ApprovalStore | None
+    max_steps: int
+    concurrency: int
+    cancel: Cancel
+    observer: Observer | None
+
+
+class Run:
+    """Drives one open session until it finishes, pauses or is told to stop.
+
+    The checkpoint is saved before anything that depends on it happens (R3.1).
+    """
+
+    def __init__(self, session: OpenSession, settings: Settings) -> None:
+        self.session = session
+        self.step_usage: list[UsageData] = []
+        self._s = settings
+        self._workers = Workers()
+        self._batch: Batch | None = None
+        self._business_text = to_json_text(session.state.business_state)
+        # Tools change it in place: they get a copy, or they would change saves that are past.
+        self._business_state = json.loads(self._business_text)
+        self._contexts: dict[str, ToolContext] = {}
+        self._tools = [ToolSchema(t.name, t.description, t.parameters) for t in settings.registry]
+
+    async def drive(self) -> str:
+        """Run until there is nothing more to do now; return the finish reason."""
+        loop = asyncio.get_running_loop()
+        stop: asyncio.Future[None] = loop.create_future()
+        forget = self._s.cancel.on_cancel(lambda: loop.call_soon_threadsafe(_resolve, stop))
+        try:
+            return await self._loop(stop)
+        except Aborted:
+            return await self._abort()
+        except asyncio.CancelledError:
+            self._s.cancel.cancel("task cancelled")
+            await self._abort()
+            raise
+        finally:
+            forget()
+            stop.cancel()
+            self._workers.close()
+
+    async def _loop(self, stop: asyncio.Future[None]) -> str:
+        while True:
+            if self._s.cancel.is_set():
+                raise Aborted
+            match next_action(self.session.state, await self._prepared(), self._s.max_steps):
+                case RunCalls(calls):
+                    await self._run_calls(calls, stop)
+                case AskModel():
+                    await self._ask_model(stop)
+                    if self.session.state.status == "finished":
+                        return self.session.state.finish_reason or "stop"
+                case AwaitDecision(call):
+                    return await self._pause(call)
+                case Finish(reason):
+                    await self._save(
+                        Record("finish", "finished", self.session.state.step, finish_reason=reason)
+                    )
+                    return reason
+
+    async def _prepared(self) -> list[PreparedCall]:
+        """The pending calls up to the first that may not start freely."""
+        state = self.session.state
+        prepared: list[PreparedCall] = []
+        for call in state.pending_calls():
+            mark = state.marks.get(call["id"], CallMark())
+            prepared.append(await prepare(call, mark, self._s.registry, self.session.fence))
+            if prepared[-1].gate != "free":
+                break
+        return prepared
+
+    async def _ask_model(self, stop: asyncio.Future[None]) -> None:
+        state = self.session.state
+        step = state.step + 1
+        await self.tell("step.start", step=step, model=self._s.model)
+        request = ModelRequest(
+            Messages(state.log, state.system), self._tools, self._s.model, state.session_id
+        )
+        response = await self._interruptible(self._generate(request), stop)
+        usage = turn_usage(response)
+        self.step_usage.append(usage)
+        state = await self._save(record_turn(state, response))
+        if self._s.observer is not None:
+            await self._tell_turn(step, state.log[-1] if state.turn is None else state.log[state.turn])
+        if state.turn is None:
+            await self.tell("step.done", step=step, usage=usage)
+
+    async def _generate(self, request: ModelRequest) -> ModelResponse:
+        try:
+            response = ModelResponse.of(await self._s.provider.generate(request))
+        except (SDKError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            raise ProviderError(
+                f"the model request failed: {type(error).__name__}: {message_of(error)}"
+            ) from error
+        if response.finish_reason == "error":
+            raise ProviderError("the model ended its turn with an error", hint="resume to ask it again")
+        return response
+
+    async def _interruptible(
+        self, answer: Awaitable[ModelResponse], stop: asyncio.Future[None]
+    ) -> ModelResponse:
+        """Wait for the model, or for the stop signal. A turn that ended before the stop counts."""
+        task = asyncio.ensure_future(answer)
+        try:
+            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+        await asyncio.wait((task,), timeout=GRACE_SECONDS)
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()
+        raise Aborted
+
+    async def _tell_turn(self, step: int, message: MessageData) -> None:
+        reasoning = message.get("reasoning")
+        if isinstance(reasoning, str) and reasoning:
+            await self.tell("reasoning.delta", step=step, text=reasoning)
+        text = text_of(message["content"])
+        if text:
+            await self.tell("text.delta", step=step, text=text)
+
+    async def _run_calls(self, calls: Iterable[PreparedCall], stop: asyncio.Future[None]) -> None:
+        self._batch = Batch(
+            list(calls),
+            concurrency=self._s.concurrency,
+            arguments_of=self._arguments_of,
+            on_start=self._started,
+            on_finish=self._finished,
+            stop=stop,
+            workers=self._workers,
+        )
+        await self._batch.run()
+        if stop.done():
+            raise Aborted
+        self._batch = None
+
+    def _arguments_of(self, call: PreparedCall) -> dict[str, Any]:
+        assert call.tool is not None
+        if call.tool.context_parameter is None:
+            return call.kwargs
+        grant = call.mark.grant
+        approval = GivenApproval(grant.id, grant.by, grant.at, grant.note) if grant else None
+        context = ToolContext(
+            call.id, self.session.state.session_id, self._s.agent.name, self._business_state, self._s.cancel,
+            approval,
+        )  # fmt: skip
+        self._contexts[call.id] = context
+        return {**call.kwargs, call.tool.context_parameter: context}
+
+    async def _started(self, calls: list[PreparedCall]) -> None:
+        fence = self.session.fence
+        marks = {
+            call.id: CallMark(fence, call.mark.grant)
+            for call in calls
+            if call.needs_start_mark and call.mark.started != fence
+        }
+        if marks:
+            await self._save(Record("start", "in-progress", self.session.state.step, marks=marks))
+        for call in calls:
+            if self._s.observer is None:
+                break
+            await self.tell(
+                "tool.start", step=self.session.state.step, toolName=call.name, toolCallId=call.id,
+                args=call.call["function"]["arguments"],
+            )  # fmt: skip
+
+    async def _finished(self, finished: list[Finished]) -> None:
+        state = await self._save(self._results("result", finished))
+        await self._tell_results(finished)
+        if state.turn is None and self._s.observer is not None:
+            await self.tell(
+                "step.done", step=state.step, usage=self.step_usage[-1] if self.step_usage else {}
+            )
+
+    def _results(self, kind: Any, finished: list[Finished]) -> Record:
+        record = Record(kind, "in-progress", self.session.state.step)
+        record.results = {
+            done.call.id: result_message(
+                done.call.id, done.call.name, done.content, done.kind is not None, done.call.mark.grant
+            )
+            for done in finished
+        }
+        record.business_state = self._changed_business_state([done.call.id for done in finished])
+        return record
+
+    def _changed_business_state(self, call_ids: list[str]) -> Any:
+        """The business state as JSON if these calls changed it, in place or by assigning another."""
+        before = self._business_state
+        for call_id in call_ids:
+            context = self._contexts.pop(call_id, None)
+            if context is not None and context.business_state is not before:
+                self._business_state = context.business_state
+        text = "null" if self._business_state is None else to_json_text(self._business_state)
+        if text == self._business_text:
+            return UNSET
+        self._business_text = text
+        return json.loads(text)
+
+    async def _tell_results(self, finished: list[Finished]) -> None:
+        if self._s.observer is None:
+            return
+        step = self.session.state.step
+        for done in finished:
+            about: JsonObject = {
+                "toolName": done.call.name,
+                "toolCallId": done.call.id,
+                "result": done.content,
+            }
+            if done.kind is None:
+                await self.tell("tool.done", step=step, seconds=done.seconds, **about)
+            else:
+                await self.tell(
+                    "tool.error", step=step, seconds=done.seconds, kind=done.kind, error=done.error, **about
+                )
+
+    async def _pause(self, call: PreparedCall) -> str:
+        if self._s.approvals is None:
+            raise ConfigurationError(
+                f"tool {call.name!r} needs an approval, and there is no approval store",
+                code="LOUSHO_APPROVAL_STORE_MISSING",
+                hint="pass approval_store=store.approvals",
+            )
+        state = self.session.state
+        pending = PendingApproval(
+            id=new_approval_id(), session_id=state.session_id, agent=self._s.agent.name, tool_name=call.name,
+            tool_call_id=call.id, args=call.args, digest=call.digest, created_at=now(),
+            kind="interrupted" if call.interrupted else "needs-approval",
+        )  # fmt: skip
+        approval = pending.model_dump(mode="json", by_alias=True, exclude_none=True)
+        state = await self._save(Record("pause", "awaiting-approval", state.step, approval=approval))
+        await self._s.approvals.save(pending, checkpoint_of(state))
+        await self.tell("approval.requested", step=state.step, approval=approval)
+        return "awaiting-approval"
+
+    async def _abort(self) -> str:
+        """Settle what runs, close every open call, save."""
+        finished = await self._batch.halt() if self._batch is not None else []
+        settled = {done.call.id for done in finished}
+        for call in self.session.state.pending_calls():
+            if call["id"] not in settled:
+                finished.append(failed(PreparedCall(call), "cancelled", "cancelled before it ran"))
+        record = self._results("abort", finished)
+        record.finish_reason = "aborted"
+        await self._save(record)
+        await self._tell_results(finished)
+        return "aborted"
+
+    async def _save(self, record: Record) -> Any:
+        state = await self.session.save(record)
+        if self._s.observer is not None:
+            await self.tell("checkpoint.saved", seq=state.seq, status=state.status, step=state.step)
+        return state
+
+    async def tell(self, event: EventType, **data: Any) -> None:
+        """Report an event to whoever watches."""
+        if self._s.observer is not None:
+            answer = self._s.observer(Event(event, self.session.state.session_id, data))
+            if answer is not None:
+                await answer
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,205 @@
+"""An open session: the state, held by one runner, and the way to save what is new."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, runtime_checkable
+
+from ..errors import SessionBusyError, StorageError
+from .checkpoint import checkpoint_of, state_of
+from .protocols import CheckpointStore
+from .records import Checkpoint
+from .state import Record, State, apply
+
+POLL_SECONDS = 0.05
+
+
+class OpenSession(Protocol):
+    """A session held by this runner alone.
+
+    Attributes:
+        state: the session as of its newest save.
+        fence: this runner's fencing token, larger than that of every runner before it.
+    """
+
+    state: State
+    fence: int
+
+    async def save(self, record: Record) -> State:
+        """Make `record` durable and return the new state. Returns only when it is on disk.
+
+        Raises:
+            StorageError: it could not be saved; nothing changed.
+            SessionBusyError: another runner took the session over.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class OpensSessions(Protocol):
+    """A checkpoint store that saves records, not whole checkpoints."""
+
+    async def open_session(self, session_id: str) -> OpenSession:
+        """Take the session, reading its state once it is held.
+
+        Raises:
+            SessionBusyError: another runner holds it.
+        """
+        ...
+
+
+def now() -> str:
+    """The present instant, UTC, ISO 8601 with microseconds."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def stamp(record: Record, state: State, fence: int) -> Record:
+    """Number a record as the next save of a session."""
+    record.seq = state.seq + 1
+    record.at = now()
+    record.fence = fence
+    return record
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a session: for messages only, never for decisions."""
+
+    pid: int
+    host: str
+    since: str
+
+    @classmethod
+    def me(cls) -> Holder:
+        return cls(os.getpid(), socket.gethostname(), now())
+
+    def busy(self, session_id: str) -> SessionBusyError:
+        return SessionBusyError(
+            f"session {session_id!r} is being run by process {self.pid} on {self.host} since {self.since}",
+            hint="wait for it (--wait SECONDS), or stop that process",
+        )
+
+
+class LocalLocks:
+    """One holder per session within this process."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._held: dict[object, Holder] = {}
+
+    def take(self, key: object, session_id: str) -> Callable[[], None]:
+        """Hold `key` and return the function that lets it go.
+
+        Raises:
+            SessionBusyError: it is held.
+        """
+        with self._guard:
+            holder = self._held.get(key)
+            if holder is not None:
+                raise holder.busy(session_id)
+            self._held[key] = Holder.me()
+        return lambda: self._release(key)
+
+    def _release(self, key: object) -> None:
+        with self._guard:
+            self._held.pop(key, None)
+
+
+class CheckpointSession:
+    """A session of a store that only has save, load and delete: each save writes the whole checkpoint."""
+
+    def __init__(self, store: CheckpointStore, session_id: str, state: State, release: Callable[[], None]):
+        self.state = state
+        self.fence = state.fence + 1
+        self._store = store
+        self._session_id = session_id
+        self._release = release
+
+    async def save(self, record: Record) -> State:
+        state = apply(self.state, stamp(record, self.state, self.fence))
+        await self._store.save(self._session_id, checkpoint_of(state))
+        self.state = state
+        return state
+
+    async def close(self) -> None:
+        self._release()
+
+
+class UnstoredSession:
+    """A session that lives only as long as its run."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.fence = state.fence + 1
+
+    async def save(self, record: Record) -> State:
+        self.state = apply(self.state, stamp(record, self.state, self.fence))
+        return self.state
+
+    async def close(self) -> None:
+        return None
+
+
+_locks = LocalLocks()
+
+
+async def open_session(
+    store: CheckpointStore | OpensSessions | None, session_id: str | None, *, wait: float = 0.0
+) -> OpenSession:
+    """Hold a session of any store.
+
+    Args:
+        store: None for a run without a store.
+        session_id: None for a run without a session.
+        wait: seconds to wait for another runner.
+
+    Raises:
+        SessionBusyError: another runner still holds it.
+    """
+    if store is None or session_id is None:
+        return UnstoredSession(State(session_id))
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            if isinstance(store, OpensSessions):
+                return await store.open_session(session_id)
+            return await _open_checkpoint(store, session_id)
+        except SessionBusyError:
+            if time.monotonic() >= deadline:
+                raise
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _open_checkpoint(store: CheckpointStore, session_id: str) -> OpenSession:
+    release = _locks.take((id(store), session_id), session_id)
+    try:
+        stored = await store.load(session_id)
+        state = State(session_id) if stored is None else stored_state(stored, session_id)
+    except BaseException:
+        release()
+        raise
+    return CheckpointSession(store, session_id, state, release)
+
+
+def stored_state(stored: Checkpoint | Mapping[str, Any], session_id: str) -> State:
+    """The state of a checkpoint that a store returned.
+
+    Raises:
+        StorageError: it is no checkpoint.
+    """
+    try:
+        return state_of(Checkpoint.of(stored), session_id)
+    except ValueError as error:
+        raise StorageError(
+            f"the stored checkpoint of session {session_id!r} is damaged: {error}",
+            code="LOUSHO_SESSION_FILE_CORRUPT",
+        ) from error

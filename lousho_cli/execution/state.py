@@ -1,0 +1,301 @@
+"""The state of a session, and the one function that changes it.
+
+A session is the fold of its records: `state = apply(state, record)`. Live saves and loading a stored session
+use the same function, so what a run sees and what a resume sees cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .log import Log
+from .messages import CallData, JsonObject, MessageData, UsageData, calls_of, text_of
+from .unset import UNSET, Unset
+
+Status = Literal["in-progress", "awaiting-approval", "finished"]
+RecordKind = Literal[
+    "input", "queue", "turn", "start", "result", "pause", "decision", "abort", "finish", "fork", "delete",
+    "save",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A human's decision on one call, as the checkpoint remembers it.
+
+    Attributes:
+        id: the approval it answered.
+        kind: what was asked: `needs-approval` or `interrupted`.
+        approved: whether the call may run.
+        by, at: who decided and when (UTC, ISO 8601).
+        digest: of the tool and the arguments that may run.
+        note: what they wrote.
+        arguments: the arguments they put in place of the model's, or None.
+    """
+
+    id: str
+    kind: str
+    approved: bool
+    by: str
+    at: str
+    digest: str
+    note: str | None = None
+    arguments: JsonObject | None = None
+
+    def to_json(self) -> JsonObject:
+        data: JsonObject = {
+            "id": self.id, "kind": self.kind, "approved": self.approved,
+            "by": self.by, "at": self.at, "digest": self.digest,
+        }  # fmt: skip
+        if self.note is not None:
+            data["note"] = self.note
+        if self.arguments is not None:
+            data["arguments"] = self.arguments
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Grant:
+        return cls(
+            str(data["id"]), str(data["kind"]), data["approved"] is True, str(data["by"]),
+            str(data["at"]), str(data["digest"]), data.get("note"), data.get("arguments"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CallMark:
+    """What is known of a call that has no result yet.
+
+    Attributes:
+        started: the fencing token of the runner that started it, or None.
+        grant: the decision it runs under, or None.
+    """
+
+    started: int | None = None
+    grant: Grant | None = None
+
+    def to_json(self) -> JsonObject:
+        data: JsonObject = {}
+        if self.started is not None:
+            data["started"] = self.started
+        if self.grant is not None:
+            data["grant"] = self.grant.to_json()
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CallMark:
+        grant = data.get("grant")
+        return cls(data.get("started"), Grant.from_json(grant) if grant else None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """Where the current run began.
+
+    Attributes:
+        index: position in the log of its first message.
+        opening: how many messages it was opened with.
+        max_steps: the run's limit of model turns.
+    """
+
+    index: int = 0
+    opening: int = 0
+    max_steps: int = 10
+
+    def to_json(self) -> JsonObject:
+        return {"index": self.index, "opening": self.opening, "maxSteps": self.max_steps}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunStart:
+        return cls(int(data["index"]), int(data["opening"]), int(data["maxSteps"]))
+
+
+@dataclass(slots=True)
+class Record:
+    """One save: only what is new, and always the status and the step.
+
+    `seq`, `at` and `fence` are filled in by the session that saves it. Fields left at their default change
+    nothing. `rewrite` cuts the log to that many messages before `add` is appended.
+    """
+
+    kind: RecordKind
+    status: Status
+    step: int
+    seq: int = 0
+    at: str = ""
+    fence: int = 0
+    agent: str | None = None
+    rewrite: int | None = None
+    add: list[MessageData] | None = None
+    results: dict[str, MessageData] | None = None
+    marks: dict[str, CallMark] | None = None
+    queue: list[MessageData] | None = None
+    usage: UsageData | None = None
+    finish_reason: str | None = None
+    approval: JsonObject | None = None
+    run: RunStart | None = None
+    system: str | Unset | None = UNSET
+    business_state: Any = UNSET
+    fingerprint: JsonObject | None = None
+    run_config: JsonObject | None = None
+    parent: JsonObject | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A session at one moment. A session that does not exist yet is a finished one without messages.
+
+    Attributes:
+        seq, saved_at: of the newest save; 0 before the first.
+        fence: the fencing token of the runner that made it.
+        step: model turns of the current run.
+        log: the transcript; the system message is kept apart, in `system`.
+        turn: position in `log` of the last model turn with calls, or None.
+        results: results that wait for an earlier call of their turn, by call id.
+        marks: what is known of calls without a result, by call id.
+        queue: user messages that wait for the results of the open calls.
+        usage: of the current run.
+        approval: the pending approval's JSON, while awaiting one.
+        parent: `{sessionId, seq, step}` of the save this session was forked from.
+    """
+
+    session_id: str | None
+    agent: str = ""
+    seq: int = 0
+    saved_at: str = ""
+    fence: int = 0
+    status: Status = "finished"
+    step: int = 0
+    log: Log = field(default_factory=Log)
+    system: str | None = None
+    turn: int | None = None
+    results: Mapping[str, MessageData] = field(default_factory=dict)
+    marks: Mapping[str, CallMark] = field(default_factory=dict)
+    queue: tuple[MessageData, ...] = ()
+    usage: UsageData = field(default_factory=UsageData)
+    finish_reason: str | None = None
+    approval: JsonObject | None = None
+    run: RunStart = RunStart()
+    business_state: Any = None
+    fingerprint: JsonObject | None = None
+    run_config: JsonObject | None = None
+    parent: JsonObject | None = None
+    deleted: bool = False
+
+    @property
+    def exists(self) -> bool:
+        return self.seq > 0 and not self.deleted
+
+    @property
+    def message_count(self) -> int:
+        return len(self.log) + (self.system is not None)
+
+    def open_calls(self) -> list[CallData]:
+        """The calls of the last turn that have no result in the transcript, in call order."""
+        if self.turn is None:
+            return []
+        return calls_of(self.log[self.turn])[len(self.log) - self.turn - 1 :]
+
+    def pending_calls(self) -> list[CallData]:
+        """The calls of the last turn that have no recorded result, in call order."""
+        return [call for call in self.open_calls() if call["id"] not in self.results]
+
+    def ends_with_answer(self) -> bool:
+        """Whether the last message is a model turn that asks for nothing."""
+        if not len(self.log):
+            return False
+        last = self.log[-1]
+        return last["role"] == "assistant" and not calls_of(last)
+
+    def run_messages(self) -> Iterator[MessageData]:
+        """The messages of the current run."""
+        return self.log.slice(self.run.index)
+
+    def as_session(self, session_id: str) -> State:
+        """The same state under another session's name."""
+        return _evolve(self, {"session_id": session_id})
+
+    def last_text(self) -> str:
+        """The text of the run's last model turn, or nothing."""
+        for index in range(len(self.log) - 1, self.run.index - 1, -1):
+            if self.log[index]["role"] == "assistant":
+                return text_of(self.log[index]["content"])
+        return ""
+
+
+def apply(state: State, record: Record) -> State:
+    """The session after one more save."""
+    if record.kind == "delete":
+        gone = State(state.session_id, agent=state.agent, deleted=True)
+        return _evolve(gone, {"seq": record.seq, "saved_at": record.at, "fence": record.fence})
+    changes: dict[str, Any] = {
+        "seq": record.seq,
+        "saved_at": record.at,
+        "fence": record.fence,
+        "status": record.status,
+        "step": record.step,
+        "approval": record.approval,
+        "finish_reason": record.finish_reason,
+        "deleted": False,
+    }
+    if record.add or record.rewrite is not None:
+        log = state.log if record.rewrite is None else state.log.cut(record.rewrite)
+        changes["log"] = log = log.extended(record.add or ())
+        changes["turn"] = _open_turn(log, state.turn if record.rewrite is None else None)
+    if record.results:
+        changes["results"] = {**state.results, **record.results}
+    if record.marks or record.kind == "fork":
+        changes["marks"] = {**state.marks, **(record.marks or {})} if record.kind != "fork" else {}
+    if record.queue:
+        changes["queue"] = (*state.queue, *record.queue)
+    for name, unchanged in _SCALARS:
+        value = getattr(record, name)
+        if value is not unchanged:
+            changes[name] = value
+    return _settle(_evolve(state, changes))
+
+
+_SCALARS = (
+    ("agent", None), ("usage", None), ("run", None), ("fingerprint", None), ("run_config", None),
+    ("parent", None), ("system", UNSET), ("business_state", UNSET),
+)  # fmt: skip
+
+
+def _evolve(state: State, changes: dict[str, Any]) -> State:
+    new = object.__new__(State)
+    new.__dict__.update(state.__dict__)
+    new.__dict__.update(changes)
+    return new
+
+
+def _settle(state: State) -> State:
+    """Move results into the transcript in call order; behind a closed turn, append what was queued."""
+    if not state.results and not state.queue and not state.marks:
+        return state
+    log, results = state.log, dict(state.results)
+    open_calls = state.open_calls()
+    settled = 0
+    while settled < len(open_calls) and open_calls[settled]["id"] in results:
+        log = log.extended([results.pop(open_calls[settled]["id"])])
+        settled += 1
+    changes: dict[str, Any] = {"log": log, "results": results}
+    if settled == len(open_calls):
+        changes.update(results={}, marks={}, turn=None)
+        if state.queue:
+            changes.update(log=log.extended(state.queue), queue=())
+    return _evolve(state, changes)
+
+
+def _open_turn(log: Log, known: int | None) -> int | None:
+    """The position of the last model turn if its calls may still lack results."""
+    for index in range(len(log) - 1, -1, -1):
+        if index == known:
+            break
+        message = log[index]
+        if message["role"] == "assistant":
+            answered = len(log) - index - 1
+            return index if len(calls_of(message)) > answered else None
+        if message["role"] != "tool":
+            return None
+    return known

@@ -1,0 +1,85 @@
+"""Recording a model turn: ids, finish reason, usage (R3.17, R3.18)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, cast
+
+from .messages import CallData, MessageData, UsageData, calls_of
+from .records import ModelResponse
+from .state import Record, State
+from .values import clean
+
+_REASONS = {"max_tokens": "length", "content_filter": "content-filter"}
+
+
+def record_turn(state: State, response: ModelResponse) -> Record:
+    """The save of one model turn; a final answer finishes the run in the same save."""
+    message = clean(_message(state, response))
+    asks = bool(calls_of(message))
+    reason = _reason(response.finish_reason, asks)
+    if not asks and reason != "stop":
+        cast("dict[str, Any]", message)["finishReason"] = reason
+    done = not asks and not state.queue
+    return Record(
+        "finish" if done else "turn",
+        "finished" if done else "in-progress",
+        state.step + 1,
+        add=[message],
+        usage=add_usage(state.usage, turn_usage(response)),
+        finish_reason=reason,
+    )
+
+
+def turn_usage(response: ModelResponse) -> UsageData:
+    """What one turn cost, as a plain value."""
+    if response.usage is None:
+        return {"modelCalls": 1}
+    data = cast(UsageData, response.usage.model_dump(mode="json", by_alias=True, exclude_none=True))
+    data["modelCalls"] = data.get("modelCalls") or 1
+    return data
+
+
+def add_usage(total: UsageData, turn: UsageData) -> UsageData:
+    """The sum. A cost that is unknown for one part is unknown for the whole."""
+    summed: dict[str, Any] = dict(total)
+    for key in ("inputTokens", "outputTokens", "totalTokens", "modelCalls"):
+        summed[key] = _number(total, key) + _number(turn, key)
+    if "costUsd" in turn and (not total.get("modelCalls") or "costUsd" in total):
+        summed["costUsd"] = _number(total, "costUsd") + _number(turn, "costUsd")
+    else:
+        summed.pop("costUsd", None)
+    return cast(UsageData, summed)
+
+
+def _number(usage: Mapping[str, Any], key: str) -> Any:
+    return usage.get(key) or 0
+
+
+def _message(state: State, response: ModelResponse) -> MessageData:
+    data = response.model_dump(mode="json", by_alias=True, exclude_none=True)
+    extra = response.model_extra or {}
+    message: dict[str, Any] = {"role": "assistant", "content": data.get("content", "")}
+    if response.tool_calls:
+        message["toolCalls"] = _identified(state, data["toolCalls"])
+    message.update({key: data.get(key, value) for key, value in extra.items() if key not in message})
+    return cast(MessageData, message)
+
+
+def _identified(state: State, calls: list[CallData]) -> list[CallData]:
+    """The calls with ids that are unique in the session; what the provider sent is kept beside."""
+    seen: set[str] = set()
+    for call in calls:
+        if not call["id"] or call["id"] in seen or state.log.has_call(call["id"]):
+            call["providerId"] = call["id"] or None
+            call["id"] = f"call_{secrets.token_hex(8)}"
+        seen.add(call["id"])
+    return calls
+
+
+def _reason(given: str | None, asks: bool) -> str:
+    if asks:
+        return "tool_calls"
+    reason = _REASONS.get(given or "", given)
+    return reason if reason in ("length", "content-filter") else "stop"

@@ -1,0 +1,49 @@
+"""Words for the events of a run, the same on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .outcome import Outcome, of_error
+from .text import escape_line
+from .values import json_line, raw_line
+
+
+def name_of(data: Mapping[str, Any]) -> str:
+    return escape_line(str(data.get("toolName") or ""))
+
+
+def json_of(value: Any) -> str:
+    """Arguments or a result as an event carries them, JSON text or a value, on one line."""
+    return raw_line(value) if isinstance(value, str) else json_line(value)
+
+
+def outcome_of(data: Mapping[str, Any]) -> Outcome:
+    """What `tool.error` reports."""
+    error = data.get("error")
+    value = error if isinstance(error, Mapping) else {"error": error}
+    return of_error({"kind": data.get("kind"), "note": data.get("note"), **value})
+
+
+def ending(data: Mapping[str, Any]) -> str:
+    """How a run ended: `finished (stop), 2 steps, 120 tokens in, 30 out, $0.0012`."""
+    reason = str(data.get("finishReason") or "stop")
+    words = {"awaiting-approval": "waits for approval", "aborted": "aborted"}
+    parts = [words.get(reason, f"finished ({escape_line(reason)})")]
+    steps = data.get("steps")
+    if isinstance(steps, int):
+        parts.append(f"{steps} step{'' if steps == 1 else 's'}")
+    return ", ".join(parts + _usage(data.get("usage") or {}))
+
+
+def _usage(usage: Mapping[str, Any]) -> list[str]:
+    parts: list[str] = []
+    if usage.get("inputTokens") or usage.get("outputTokens"):
+        parts.append(f"{usage.get('inputTokens') or 0:,} tokens in")
+        parts.append(f"{usage.get('outputTokens') or 0:,} out")
+    elif usage.get("totalTokens"):
+        parts.append(f"{usage['totalTokens']:,} tokens")
+    if usage.get("costUsd") is not None:
+        parts.append(f"${usage['costUsd']:.4f}")
+    return parts

@@ -1,0 +1,83 @@
+"""Reading approvals without pydantic: what waits, and what was decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import StorageError
+from ..execution.messages import JsonObject
+from .files import read_file
+from .folder import AgentFolder
+from .reader import summaries
+
+VERSION = 1
+
+
+def read_object(path: Path) -> JsonObject | None:
+    """The JSON object of a small file; None if there is no file.
+
+    Raises:
+        StorageError: it is damaged, or written by a newer version.
+    """
+    data = read_file(path)
+    if data is None:
+        return None
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise damaged_approval(path, str(error)) from error
+    if not isinstance(content, dict):
+        raise damaged_approval(path, "not a JSON object")
+    version = content.get("version", VERSION)
+    if not isinstance(version, int) or version > VERSION:
+        raise StorageError(
+            f"{path} has version {version}, and this lousho reads up to version {VERSION}",
+            code="LOUSHO_CHECKPOINT_VERSION",
+            hint="use a newer lousho; the file was not changed",
+        )
+    return content
+
+
+def damaged_approval(path: Path, why: str) -> StorageError:
+    return StorageError(
+        f"{path} is damaged: {why}",
+        code="LOUSHO_SESSION_FILE_CORRUPT",
+        hint="restore it from a copy, or remove it: a request is rebuilt from its session",
+    )
+
+
+def request_data(folder: AgentFolder, approval_id: str) -> JsonObject | None:
+    """`{pending, snapshot?}` of a request: from its file, else from the session that waits for it."""
+    content = read_object(folder.request(approval_id))
+    if content is not None:
+        pending = content.get("pending")
+        if not isinstance(pending, dict) or pending.get("id") != approval_id:
+            raise damaged_approval(folder.request(approval_id), "it is about another approval")
+        return content
+    for pending in pending_here(folder):
+        if pending["id"] == approval_id:
+            return {"pending": pending}
+    return None
+
+
+def decision_data(folder: AgentFolder, approval_id: str) -> JsonObject | None:
+    """The recorded decision of an approval."""
+    content = read_object(folder.decision(approval_id))
+    if content is not None and content.get("id") != approval_id:
+        raise damaged_approval(folder.decision(approval_id), "it is about another approval")
+    return content
+
+
+def pending_here(folder: AgentFolder) -> Iterator[JsonObject]:
+    """The approvals that the sessions of this agent wait for, decided or not, by session."""
+    for session in summaries(folder):
+        if session.approval is not None and session.approval.get("id"):
+            yield session.approval
+
+
+def waiting(folder: AgentFolder) -> list[JsonObject]:
+    """The approvals that wait for a human, oldest first."""
+    undecided = [p for p in pending_here(folder) if decision_data(folder, str(p["id"])) is None]
+    return sorted(undecided, key=lambda pending: str(pending.get("createdAt", "")))

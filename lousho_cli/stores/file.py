@@ -1,0 +1,185 @@
+"""The file store: sessions and approvals as files inside a `.lousho` folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import NotFoundError
+from ..execution.checkpoint import checkpoint_of, record_of
+from ..execution.fork_stores import MakeRecord, fork_name, name_taken
+from ..execution.kept import KeptSaves
+from ..execution.records import Checkpoint, HistoryEntry
+from ..execution.session import OpenSession, stamp
+from ..execution.state import Record, State, apply
+from .file_approvals import FileApprovals
+from .files import path_exists, remove_file, sync_folder
+from .folder import AgentFolder, agent_folder
+from .history_file import HistoryFile
+from .journal import Header, Journal, record_line
+from .lease import Lease
+from .memory import entry_of
+from .reader import load_journal, summary
+from .trail import Trail, save_of
+from .writer import JournalWriter
+
+_FLUSHED_KINDS = frozenset(("pause", "finish", "abort", "fork", "delete"))
+
+
+class FileStore:
+    """Checkpoints and approvals in files that survive crashes and power cuts.
+
+    Args:
+        path: the `.lousho` folder; made when something is saved.
+        agent: whose sessions: they lie in `agents/<agent>/`.
+        history_limit: how many saves of a session are kept; 0 keeps none.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], agent: str = "default", history_limit: int = 50) -> None:
+        folder = agent_folder(Path(path), agent)
+        self.checkpoints = FileCheckpoints(folder, history_limit)
+        self.approvals = FileApprovals(folder)
+
+
+class FileCheckpoints:
+    """The checkpoint store of a FileStore."""
+
+    def __init__(self, folder: AgentFolder, history_limit: int) -> None:
+        self._folder = folder
+        self._limit = history_limit
+
+    async def open_session(self, session_id: str) -> OpenSession:
+        lease = Lease(self._folder, session_id)
+        try:
+            return FileSession(self._folder, session_id, self._limit, lease)
+        except BaseException:
+            lease.release()
+            raise
+
+    async def save(self, session_id: str, checkpoint: Checkpoint) -> None:
+        session = await self.open_session(session_id)
+        try:
+            await session.save(record_of(Checkpoint.of(checkpoint)))
+        finally:
+            await session.close()
+
+    async def load(self, session_id: str) -> Checkpoint | None:
+        state = self._journal(session_id).state
+        return checkpoint_of(state) if state.exists else None
+
+    async def delete(self, session_id: str, *, keep_history: bool = False) -> None:
+        path = self._folder.journal(session_id)
+        if not path_exists(path):
+            return
+        if keep_history:
+            session = await self.open_session(session_id)
+            try:
+                await session.save(Record("delete", "finished", 0))
+            finally:
+                await session.close()
+            return
+        lease = Lease(self._folder, session_id)
+        try:
+            # The journal goes first: without it the session does not exist, whatever else is left.
+            remove_file(path)
+            sync_folder(path.parent)
+            remove_file(self._folder.history(session_id))
+        finally:
+            lease.release()
+
+    async def history(self, session_id: str, *, limit: int | None = None) -> Sequence[HistoryEntry]:
+        return [entry_of(*pair) for pair in self._journal(session_id).trail.newest_first(limit)]
+
+    async def kept_saves(self, session_id: str) -> KeptSaves | None:
+        journal = self._journal(session_id)
+        return None if journal.header is None else journal.trail.kept_saves()
+
+    async def fork_session(
+        self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
+    ) -> State:
+        source = self._journal(session_id)
+        kept = source.trail.at(seq)
+        if kept is None:
+            raise NotFoundError(f"save {seq} is gone", code="LOUSHO_CHECKPOINT_NOT_FOUND")
+        save, state = kept
+        record = stamp(make(state), state, state.fence)
+        name, lease = self._free_name(session_id, new_session_id)
+        try:
+            forked = apply(state.as_session(name), record)
+            self._write_fork(name, session_id, source, save.end, record, forked)
+        finally:
+            lease.release()
+        return forked
+
+    def _write_fork(
+        self, name: str, session_id: str, source: Journal, end: int, record: Record, forked: State
+    ) -> None:
+        """Copy the source's lines up to `end` behind a header of the fork's own, and add the fork's save."""
+        assert source.header is not None
+        header = Header(name, self._folder.agent, record.at, record.parent)
+        lines = self._folder.journal(session_id).read_bytes()
+        own = lines[lines.index(b"\n") + 1 : end]
+        data = header.line() + own + (b"" if own.endswith(b"\n") else b"\n") + record_line(record)
+        writer = JournalWriter(self._folder.journal(name), name, 0)
+        try:
+            writer.append(data)
+        finally:
+            writer.close()
+        trail = Trail(self._limit, first=record.seq)
+        trail.add(save_of(record, forked, len(data)), forked)
+        history = HistoryFile(self._folder.history(name), name, self._limit, trail, record.parent)
+        history.changed(flush=True)
+
+    def _free_name(self, session_id: str, wanted: str | None) -> tuple[str, Lease]:
+        """A name no session has, held until the fork is written."""
+        n = 1
+        while True:
+            name = wanted if wanted is not None else fork_name(session_id, n)
+            if summary(self._folder.journal(name), self._folder.agent, name) is None:
+                lease = Lease(self._folder, name)
+                if summary(self._folder.journal(name), self._folder.agent, name) is None:
+                    return name, lease
+                lease.release()
+            if wanted is not None:
+                raise name_taken(wanted)
+            n += 1
+
+    def _journal(self, session_id: str) -> Journal:
+        return load_journal(self._folder, session_id, self._limit)
+
+
+class FileSession:
+    """A session held by this process."""
+
+    def __init__(self, folder: AgentFolder, session_id: str, limit: int, lease: Lease) -> None:
+        journal = load_journal(folder, session_id, limit)
+        self.state = journal.state
+        self.fence = self.state.fence + 1
+        self._lease = lease
+        self._header = journal.header
+        self._agent = folder.agent
+        self._trail = journal.trail
+        self._writer = JournalWriter(folder.journal(session_id), session_id, journal.end, journal.whole)
+        parent = journal.header.parent if journal.header else None
+        self._history = HistoryFile(folder.history(session_id), session_id, limit, self._trail, parent)
+
+    async def save(self, record: Record) -> State:
+        state = apply(self.state, stamp(record, self.state, self.fence))
+        line = record_line(record)
+        if self._header is None:
+            assert state.session_id is not None
+            self._header = Header(state.session_id, self._agent, record.at)
+            line = self._header.line() + line
+        self._writer.append(line)
+        self.state = state
+        self._trail.add(save_of(record, state, self._writer.end), state)
+        self._history.changed(flush=record.kind in _FLUSHED_KINDS)
+        return state
+
+    async def close(self) -> None:
+        try:
+            self._writer.close()
+            self._history.flush()
+        finally:
+            self._lease.release()

@@ -1,0 +1,139 @@
+"""Approvals as files: a request anyone may lose, and a decision that is made once (R3.4).
+
+approvals/<id>.json             what is asked: an index for people, rebuilt from the session if it is lost
+approvals/<id>~decision.json    what was decided: made exclusively, the truth until it is consumed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from ..errors import NotFoundError
+from ..execution.approval import how
+from ..execution.checkpoint import checkpoint_of
+from ..execution.messages import JsonObject
+from ..execution.protocols import StoredApproval
+from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval, Record
+from ..execution.session import now
+from ..execution.unset import UNSET
+from .approvals_reader import damaged_approval, decision_data, pending_here, request_data
+from .files import create_once, make_folder, replace_file
+from .folder import AgentFolder
+from .journal import json_bytes
+from .reader import load_journal, summary
+
+VERSION = 1
+R = TypeVar("R", bound=Record)
+
+
+class FileApprovals:
+    """The approval store of a FileStore."""
+
+    def __init__(self, folder: AgentFolder) -> None:
+        self._folder = folder
+
+    async def save(self, pending: PendingApproval, snapshot: Checkpoint) -> None:
+        request: JsonObject = {
+            "version": VERSION,
+            "pending": pending.model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
+        if not self._is_stored(snapshot, pending.id):
+            request["snapshot"] = snapshot.model_dump(mode="json", by_alias=True, exclude_none=True)
+        make_folder(self._folder.approvals)
+        durable = "snapshot" in request
+        replace_file(self._folder.request(pending.id), json_bytes(request), durable=durable)
+
+    async def get(self, approval_id: str) -> StoredApproval | None:
+        request = request_data(self._folder, approval_id)
+        if request is None:
+            return None
+        path = self._folder.request(approval_id)
+        pending = _parse(path, PendingApproval, request["pending"])
+        stored = StoredApproval(pending, lambda: self._snapshot(pending, request.get("snapshot")))
+        decision = decision_data(self._folder, approval_id)
+        return stored if decision is None else self._decided(stored, decision)
+
+    async def decide(self, approval_id: str, decision: ApprovalDecision) -> StoredApproval:
+        stored = await self.get(approval_id)
+        if stored is None:
+            raise NotFoundError(f"there is no approval {approval_id!r}", code="LOUSHO_APPROVAL_NOT_FOUND")
+        make_folder(self._folder.approvals)
+        data = _decision_json(decision)
+        create_once(self._folder.decision(approval_id), json_bytes(data))
+        held = decision_data(self._folder, approval_id)
+        assert held is not None
+        return self._decided(stored, held)
+
+    async def consume(self, approval_id: str) -> None:
+        held = decision_data(self._folder, approval_id)
+        if held is not None and "consumedAt" not in held:
+            data = json_bytes({**held, "consumedAt": now()})
+            replace_file(self._folder.decision(approval_id), data, durable=False)
+
+    async def list(self, *, status: str | None = "pending") -> Sequence[StoredApproval]:
+        ids = dict.fromkeys([*self._folder.request_ids(), *(p["id"] for p in pending_here(self._folder))])
+        found = [await self.get(approval_id) for approval_id in ids]
+        return [
+            stored
+            for stored in found
+            if stored is not None
+            and status in (None, stored.status)
+            and (stored.status != "pending" or self._is_waited_for(stored.pending))
+        ]
+
+    def _is_stored(self, snapshot: Checkpoint, approval_id: str) -> bool:
+        """Whether the session's own journal holds the pause."""
+        return snapshot.session_id is not None and approval_id == self._waits_for(snapshot.session_id)
+
+    def _is_waited_for(self, pending: PendingApproval) -> bool:
+        return pending.session_id is None or self._waits_for(pending.session_id) in (None, pending.id)
+
+    def _waits_for(self, session_id: str) -> str | None:
+        found = summary(self._folder.journal(session_id), self._folder.agent, session_id)
+        if found is None:
+            return None
+        return str(found.approval["id"]) if found.approval else ""
+
+    def _snapshot(self, pending: PendingApproval, embedded: Any) -> Checkpoint | None:
+        if embedded is not None:
+            return _parse(self._folder.request(pending.id), Checkpoint, embedded)
+        if pending.session_id is None:
+            return None
+        state = load_journal(self._folder, pending.session_id, 0).state
+        return checkpoint_of(state) if state.exists else None
+
+    def _decided(self, stored: StoredApproval, data: JsonObject) -> StoredApproval:
+        path = self._folder.decision(stored.pending.id)
+        fields = {
+            key: data[key] for key in ("id", "approved", "note", "arguments", "result", "by") if key in data
+        }
+        decision = _parse(path, ApprovalDecision, fields)
+        decided = stored.decided(decision, str(data.get("at", "")))
+        return decided.consumed() if "consumedAt" in data else decided
+
+
+def _decision_json(decision: ApprovalDecision) -> JsonObject:
+    data: JsonObject = {
+        "version": VERSION, "id": decision.id, "approved": decision.approved, "how": how(decision),
+        "by": decision.by, "at": now(),
+    }  # fmt: skip
+    if decision.note is not None:
+        data["note"] = decision.note
+    if decision.arguments is not None:
+        data["arguments"] = decision.arguments
+    if decision.result is not UNSET:
+        data["result"] = decision.result
+    return data
+
+
+def _parse(path: Path, record: type[R], data: Any) -> R:
+    try:
+        return record.model_validate(data)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        raise damaged_approval(path, f"{place}: {problem['msg']}") from error

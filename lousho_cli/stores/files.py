@@ -1,0 +1,223 @@
+"""The few file operations the file store is made of, each with its guarantee spelled out.
+
+Links are not followed, only regular files are read, everything is made readable by its owner alone. An
+OSError leaves here as a StorageError that names the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ..errors import StorageError
+
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+BINARY = getattr(os, "O_BINARY", 0)
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+
+_HINTS = {
+    errno.ENOSPC: "free some space, then resume",
+    errno.EDQUOT: "the quota is used up: free some space, then resume",
+    errno.EACCES: "check the permissions of the file and its folder, then resume",
+    errno.EPERM: "check the permissions of the file and its folder, then resume",
+    errno.EROFS: "the file system is read-only: remount it, then resume",
+    errno.ENOENT: "the file or its folder vanished: restore it, then resume",
+    errno.ELOOP: "links inside the state folders are not followed: replace it by the real file",
+}
+
+
+@contextmanager
+def storage(path: Path, doing: str) -> Iterator[None]:
+    """Turn an OSError into a StorageError that says which file could not be `doing`."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{path} could not be {doing}: {error.strerror or error}",
+            hint=_HINTS.get(error.errno or 0, "mend it, then resume"),
+        ) from error
+
+
+def data_sync(fd: int) -> None:
+    """Force a file's data, and its size, onto the disk."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a folder's entries onto the disk. Windows has no such operation and needs none."""
+    if sys.platform == "win32":
+        return
+    fd = os.open(folder, os.O_RDONLY | CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a private folder, and the ordinary ones above it, durably.
+
+    Raises:
+        StorageError: it cannot be made, or something that is no folder is in its place.
+    """
+    with storage(folder, "made"):
+        if _is_folder(folder):
+            return
+        missing = [parent for parent in folder.parents if not parent.exists()]
+        for parent in reversed(missing):
+            with suppress(FileExistsError):
+                parent.mkdir()
+            sync_folder(parent.parent)
+        with suppress(FileExistsError):
+            os.mkdir(folder, PRIVATE_FOLDER)
+            os.chmod(folder, PRIVATE_FOLDER)
+        sync_folder(folder.parent)
+        if not _is_folder(folder):
+            raise NotADirectoryError(errno.ENOTDIR, "something that is no folder is in its place")
+
+
+def _is_folder(folder: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(folder).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def real_folder(folder: Path) -> bool:
+    """Whether `folder` is there and is no link.
+
+    Raises:
+        StorageError: a link or something else is in its place.
+    """
+    try:
+        mode = os.lstat(folder).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StorageError(f"{folder} could not be read: {error.strerror}") from error
+    if not stat.S_ISDIR(mode):
+        raise StorageError(
+            f"{folder} is not a folder, or is a link", hint="links inside the state folders are not followed"
+        )
+    return True
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """A file descriptor of a regular file that is no link."""
+    fd = os.open(path, flags | NOFOLLOW | CLOEXEC | NONBLOCK | BINARY)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def read_file(path: Path) -> bytes | None:
+    """The whole file; None if there is none."""
+    try:
+        with storage(path, "read"):
+            try:
+                fd = open_regular(path, os.O_RDONLY)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            with os.fdopen(fd, "rb") as file:
+                return file.read()
+    except MemoryError:
+        raise StorageError(f"{path} is too large to read") from None
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def create_file(path: Path) -> int:
+    """Make a new private file and return its descriptor."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NOFOLLOW | CLOEXEC | BINARY, PRIVATE_FILE)
+    if hasattr(os, "fchmod"):
+        os.fchmod(fd, PRIVATE_FILE)
+    return fd
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
+    """Put `data` in place of the file in one step: a reader sees the old or the new, never a mixture.
+
+    Args:
+        durable: return only when the new content survives a power cut.
+    """
+    with storage(path, "written"):
+        temporary = _write_temporary(path, data, durable)
+        try:
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        if durable:
+            sync_folder(path.parent)
+
+
+def create_once(path: Path, data: bytes) -> bool:
+    """Durably make a file that must not exist yet; False if it does. Of two makers exactly one wins."""
+    with storage(path, "written"):
+        temporary = _write_temporary(path, data, durable=True)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+        sync_folder(path.parent)
+        return True
+
+
+def _write_temporary(path: Path, data: bytes, durable: bool) -> Path:
+    temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
+    try:
+        fd = create_file(temporary)
+        try:
+            write_all(fd, data)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
+def path_exists(path: Path) -> bool:
+    """Whether anything bears that name, a dangling link included."""
+    return os.path.lexists(path)
+
+
+def remove_file(path: Path) -> bool:
+    """Remove a file; False if there was none."""
+    with storage(path, "removed"):
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True

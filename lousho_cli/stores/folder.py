@@ -1,0 +1,101 @@
+"""Where the state of one agent's sessions lies inside `.lousho/agents/<agent>/`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .files import real_folder, storage
+from .ids import check_id, decode_id, encode_id
+
+JOURNAL_SUFFIX = ".jsonl"
+DECISION_SUFFIX = "~decision.json"
+STATE_FOLDERS = ("checkpoints", "checkpoint-history", "approvals", "locks")
+
+
+@dataclass(frozen=True)
+class AgentFolder:
+    """The state folders of one agent. Nothing is made by looking.
+
+    Attributes:
+        path: the agent's folder.
+        agent: the agent's id.
+    """
+
+    path: Path
+    agent: str
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def approvals(self) -> Path:
+        return self.path / "approvals"
+
+    def journal(self, session_id: str) -> Path:
+        return self.checkpoints / f"{encode_id(session_id)}{JOURNAL_SUFFIX}"
+
+    def history(self, session_id: str) -> Path:
+        return self.path / "checkpoint-history" / f"{encode_id(session_id)}.json"
+
+    def lock(self, session_id: str) -> Path:
+        return self.path / "locks" / f"{encode_id(session_id)}.lock"
+
+    def holder(self, session_id: str) -> Path:
+        return self.path / "locks" / f"{encode_id(session_id)}.json"
+
+    def request(self, approval_id: str) -> Path:
+        return self.approvals / f"{encode_id(approval_id)}.json"
+
+    def decision(self, approval_id: str) -> Path:
+        return self.approvals / f"{encode_id(approval_id)}{DECISION_SUFFIX}"
+
+    def journals(self) -> Iterator[Path]:
+        """The journals there are, by name."""
+        return self._files(self.checkpoints, JOURNAL_SUFFIX)
+
+    def request_ids(self) -> list[str]:
+        """The ids of the approvals that were asked for here."""
+        if not self._readable(self.approvals):
+            return []
+        stems = (path.name.removesuffix(".json") for path in self._files(self.approvals, ".json"))
+        ids = (decode_id(stem) for stem in stems if "~" not in stem)
+        return [approval_id for approval_id in ids if approval_id is not None]
+
+    def _files(self, folder: Path, suffix: str) -> Iterator[Path]:
+        if not self._readable(folder):
+            return
+        with storage(folder, "listed"):
+            names = sorted(os.listdir(folder))
+        for name in names:
+            if name.endswith(suffix) and not name.startswith("."):
+                yield folder / name
+
+    def _readable(self, folder: Path) -> bool:
+        return real_folder(self.path) and real_folder(folder)
+
+
+def agents_folder(workspace: Path) -> Path:
+    return workspace / "agents"
+
+
+def agent_folder(workspace: Path, agent: str) -> AgentFolder:
+    """The folder of an agent: the one that bears its plain name, if there is one, else its encoded name."""
+    check_id(agent, "agent")
+    plain = agents_folder(workspace) / agent
+    if os.sep not in agent and "/" not in agent and plain.is_dir():
+        return AgentFolder(plain, agent)
+    return AgentFolder(agents_folder(workspace) / encode_id(agent), agent)
+
+
+def agent_folders(workspace: Path) -> list[AgentFolder]:
+    """The folders of all agents that have an agent's files or any state."""
+    folder = agents_folder(workspace)
+    if not real_folder(folder):
+        return []
+    with storage(folder, "listed"):
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    return [AgentFolder(folder / name, decode_id(name) or name) for name in names if not name.startswith(".")]

@@ -1,0 +1,87 @@
+"""The history file: the kept saves as a small JSON file that is whole at every instant (R5.1).
+
+It is an index of the journal and is rebuilt from it, so it needs no sync. Saves that follow each other
+within a short time share one replacement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import StorageError
+from ..execution.messages import JsonObject
+from .files import make_folder, replace_file
+from .trail import Save, Trail
+
+SHARED_SECONDS = 0.05
+VERSION = 1
+
+
+class HistoryFile:
+    """The history file of a session that is being run."""
+
+    def __init__(
+        self, path: Path, session_id: str, limit: int, trail: Trail, parent: JsonObject | None
+    ) -> None:
+        self._path = path
+        self._session_id = session_id
+        self._limit = limit
+        self._trail = trail
+        self._parent = parent
+        self._encoded: dict[int, str] = {}
+        self._behind = False
+        self._written = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def changed(self, *, flush: bool) -> None:
+        """A save was made. With `flush` the file is up to date when this returns."""
+        self._behind = True
+        due = self._written + SHARED_SECONDS - time.monotonic()
+        if flush or due <= 0:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(due, self._flush_later)
+
+    def flush(self) -> None:
+        """Replace the file if it is behind."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._behind:
+            return
+        make_folder(self._path.parent)
+        replace_file(self._path, self._content(), durable=False)
+        self._behind = False
+        self._written = time.monotonic()
+
+    def _flush_later(self) -> None:
+        self._timer = None
+        # A failure here is met again by the flush that pauses, ends or closes the run.
+        with suppress(StorageError):
+            self.flush()
+
+    def _content(self) -> bytes:
+        saves = list(self._trail.saves())
+        kept = {}
+        for save in saves:
+            kept[save.seq] = self._encoded.get(save.seq) or _encode(save)
+        self._encoded = kept
+        return history_bytes(self._session_id, self._limit, self._parent, kept.values())
+
+
+def history_bytes(session_id: str, limit: int, parent: JsonObject | None, entries: Iterable[str]) -> bytes:
+    head: JsonObject = {"version": VERSION, "sessionId": session_id, "limit": limit}
+    if parent is not None:
+        head["parent"] = parent
+    lines = ",\n  ".join(entries)
+    body = f"[\n  {lines}\n ]" if lines else "[]"
+    return f'{json.dumps(head)[:-1]}, "entries": {body}}}\n'.encode()
+
+
+def _encode(save: Save) -> str:
+    return json.dumps(save.to_json())

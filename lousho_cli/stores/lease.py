@@ -1,0 +1,61 @@
+"""Holding a session: one runner at a time over all processes of the machine (R3.9).
+
+The lock is the operating system's: it vanishes with its holder. What the holder file says is for messages
+only.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from filelock import FileLock, Timeout
+
+from ..errors import SessionBusyError, StorageError
+from ..execution.session import Holder
+from .files import PRIVATE_FILE, make_folder, read_file, replace_file, storage
+from .folder import AgentFolder
+from .journal import json_bytes
+
+
+class Lease:
+    """A held session.
+
+    Raises:
+        SessionBusyError: another runner holds it; names the process, the host and since when.
+        StorageError: the lock file cannot be made.
+    """
+
+    def __init__(self, folder: AgentFolder, session_id: str) -> None:
+        self._folder = folder
+        self._session_id = session_id
+        path = folder.lock(session_id)
+        make_folder(path.parent)
+        self._lock = FileLock(path, timeout=0, mode=PRIVATE_FILE, thread_local=False)
+        with storage(path, "locked"):
+            try:
+                self._lock.acquire()
+            except Timeout:
+                raise self._busy() from None
+        me = Holder.me()
+        note = {"pid": me.pid, "host": me.host, "since": me.since}
+        try:
+            replace_file(folder.holder(session_id), json_bytes(note), durable=False)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def release(self) -> None:
+        with suppress(OSError):
+            self._folder.holder(self._session_id).unlink()
+        self._lock.release()
+
+    def _busy(self) -> SessionBusyError:
+        try:
+            note = json.loads(read_file(self._folder.holder(self._session_id)) or b"")
+            return Holder(int(note["pid"]), str(note["host"]), str(note["since"])).busy(self._session_id)
+        except (ValueError, KeyError, TypeError, StorageError):
+            return SessionBusyError(
+                f"session {self._session_id!r} is being run by another process",
+                hint="wait for it (--wait SECONDS), or stop that process",
+            )

@@ -1,0 +1,199 @@
+"""Reading stored sessions: no lock, no write, neither asyncio nor pydantic.
+
+A reader sees a session up to its last whole record, also while a runner appends to it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import NotFoundError, StorageError
+from ..execution.kept import not_kept
+from ..execution.messages import JsonObject
+from ..execution.state import State
+from .files import open_regular, read_file, storage
+from .folder import AgentFolder
+from .journal import Header, Journal, last_record, parse_header, read_journal
+from .trail import Save, Trail
+
+_HEADER_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """What a list shows of a session.
+
+    Attributes:
+        seq, step, status, at: of its newest save.
+        parent: the save it was forked from, or None.
+        approval: the pending approval, while it waits for one.
+        problem: why its file cannot be read, or None.
+    """
+
+    session_id: str
+    agent: str
+    status: str
+    step: int
+    seq: int
+    at: str
+    created_at: str
+    parent: JsonObject | None = None
+    approval: JsonObject | None = None
+    finish_reason: str | None = None
+    problem: StorageError | None = None
+
+
+def load_journal(folder: AgentFolder, session_id: str, limit: int) -> Journal:
+    """The whole session; an empty one if there is no file."""
+    path = folder.journal(session_id)
+    data = read_file(path)
+    if data is None:
+        return Journal(None, State(session_id), Trail(limit), 0)
+    return read_journal(path, data, session_id, limit)
+
+
+def session_exists(folder: AgentFolder, session_id: str) -> bool:
+    """Whether the session has a save, judged by its file's end."""
+    return summary(folder.journal(session_id), folder.agent, session_id) is not None
+
+
+def read_state(folder: AgentFolder, session_id: str, limit: int, seq: int | None = None) -> State:
+    """A session now, or at one of its kept saves.
+
+    Raises:
+        NotFoundError: there is no such session or save.
+        StorageError: its file is damaged.
+    """
+    journal = load_journal(folder, session_id, limit)
+    if seq is None:
+        if not journal.state.exists:
+            raise no_session(session_id)
+        return journal.state
+    found = journal.trail.at(seq)
+    if found is None:
+        raise not_kept(session_id, journal.trail.kept_saves(), at=seq)
+    return found[1]
+
+
+def no_session(session_id: str) -> NotFoundError:
+    return NotFoundError(
+        f"there is no session {session_id!r}", hint="lousho sessions lists the sessions there are"
+    )
+
+
+def read_history(folder: AgentFolder, session_id: str, limit: int) -> list[Save]:
+    """The kept saves, newest first: from the history file if it is up to date, else from the journal."""
+    newest = summary(folder.journal(session_id), folder.agent, session_id)
+    known = _history_file(folder, session_id, limit)
+    if known is not None and newest is not None and known and known[-1].seq == newest.seq:
+        return known[::-1]
+    return [save for save, _ in load_journal(folder, session_id, limit).trail.newest_first()]
+
+
+def _history_file(folder: AgentFolder, session_id: str, limit: int) -> list[Save] | None:
+    """The saves of the history file, oldest first; None if it cannot be used."""
+    try:
+        data = read_file(folder.history(session_id))
+        content = json.loads(data or b"")
+        if content["version"] != 1 or content["sessionId"] != session_id or content["limit"] != limit:
+            return None
+        return [_save(entry) for entry in content["entries"]]
+    except (ValueError, KeyError, TypeError, RecursionError, StorageError):
+        return None
+
+
+def _save(entry: JsonObject) -> Save:
+    return Save(
+        int(entry["seq"]), int(entry["step"]), str(entry["status"]), str(entry["savedAt"]),
+        str(entry["event"]), int(entry["messages"]), int(entry["end"]), tuple(entry.get("tools", ())),
+        entry.get("finishReason"), entry.get("approvalId"),
+    )  # fmt: skip
+
+
+def summaries(folder: AgentFolder) -> Iterator[SessionSummary]:
+    """Every session of an agent, reading only the two ends of each file."""
+    for path in folder.journals():
+        try:
+            found = summary(path, folder.agent)
+        except StorageError as error:
+            found = SessionSummary(path.stem, folder.agent, "damaged", 0, 0, "", "", problem=error)
+        if found is not None:
+            yield found
+
+
+def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSummary | None:
+    """One session's summary; None if the file holds no save, or a deletion was its last.
+
+    Raises:
+        StorageError: the file cannot be read, or its last saves are damaged.
+    """
+    with storage(path, "read"):
+        try:
+            fd = open_regular(path, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            size = os.fstat(fd).st_size
+            header = parse_header(_pread(fd, _HEADER_BYTES, 0).split(b"\n", 1)[0])
+            record = last_record(lambda offset, length: _pread(fd, length, offset), size)
+        finally:
+            os.close(fd)
+    if header is None or record is None:
+        return _without_ends(path, agent, session_id)
+    if session_id is not None and header.session_id != session_id:
+        return _without_ends(path, agent, session_id)
+    if record.kind == "delete":
+        return None
+    return _summarize(
+        header,
+        record.status,
+        record.step,
+        record.seq,
+        record.at,
+        record.approval,
+        record.finish_reason,
+        agent,
+    )
+
+
+def _summarize(
+    header: Header, status: str, step: int, seq: int, at: str, approval: JsonObject | None,
+    finish_reason: str | None, agent: str,
+) -> SessionSummary:  # fmt: skip
+    return SessionSummary(
+        header.session_id, agent, status, step, seq, at, header.created_at, header.parent,
+        approval if status == "awaiting-approval" else None, finish_reason,
+    )  # fmt: skip
+
+
+def _without_ends(path: Path, agent: str, session_id: str | None) -> SessionSummary | None:
+    """A file whose ends say nothing: torn before its first save, newer, or damaged. The full reading tells."""
+    from .ids import decode_id
+
+    data = read_file(path) or b""
+    known = session_id or decode_id(path.stem)
+    journal = read_journal(path, data, known or path.stem, 0)
+    state, header = journal.state, journal.header
+    if header is None or not state.exists:
+        return None
+    return _summarize(
+        header,
+        state.status,
+        state.step,
+        state.seq,
+        state.saved_at,
+        state.approval,
+        state.finish_reason,
+        agent,
+    )
+
+
+def _pread(fd: int, length: int, offset: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(fd, length, offset)
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, length)

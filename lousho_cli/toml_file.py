@@ -1,0 +1,140 @@
+"""Reading a small TOML file of known keys, with errors that name the file, the line and the key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from .errors import ConfigurationError, StorageError
+
+Value = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a key may hold.
+
+    Attributes:
+        expected: the values it takes, in words: `a whole number, 1 or more`.
+        kind: their type.
+        allows: whether a value of that type is one of them.
+    """
+
+    expected: str
+    kind: type[str] | type[int]
+    allows: Callable[[Any], bool]
+
+    def check(self, raw: object) -> Value:
+        """Return `raw` if the key may hold it, else raise ValueError."""
+        if isinstance(raw, self.kind) and not isinstance(raw, bool) and self.allows(raw):
+            return raw
+        raise ValueError(self.expected)
+
+    def parse(self, text: str) -> Value:
+        """The value that text stands for, as in an environment variable; raises ValueError."""
+        if self.kind is int and re.fullmatch(r"\s*[0-9]{1,9}\s*", text, re.ASCII):
+            return self.check(int(text))
+        return self.check(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value in a file, and the file and line it stands in, for messages."""
+
+    value: Value
+    where: str
+
+
+def text() -> Key:
+    """A key that holds text."""
+    return Key("text that is not blank", str, lambda value: bool(value.strip()))
+
+
+def one_of(*choices: str) -> Key:
+    """A key that holds one of some words."""
+    return Key(" or ".join(f'"{choice}"' for choice in choices), str, choices.__contains__)
+
+
+def whole_number(minimum: int) -> Key:
+    """A key that holds a whole number from `minimum` up."""
+    return Key(f"a whole number, {minimum} or more", int, lambda value: value >= minimum)
+
+
+def read_toml(file: Path, keys: Mapping[str, Key]) -> dict[str, Found]:
+    """The keys set in `file`, checked against those it may have.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ConfigurationError: it is not TOML, or has an unknown key or a wrong value; the place is named.
+        StorageError: it cannot be read.
+    """
+    content = read_text(file)
+    try:
+        table = tomllib.loads(content)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigurationError(f"{file} is not valid TOML: {error}", hint="correct the file") from error
+    found = {}
+    for name, raw in table.items():
+        where = _where(file, content, name)
+        if name not in keys:
+            raise ConfigurationError(f"{where}: unknown key {name!r}", hint=_suggestion(name, keys))
+        try:
+            found[name] = Found(keys[name].check(raw), where)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"{where}: {name} cannot be {raw!r}", hint=f"{name} takes {error}"
+            ) from error
+    return found
+
+
+def read_text(file: Path) -> str:
+    """The text of a UTF-8 file, a byte-order mark left out and line ends as `\\n`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ConfigurationError: it is not UTF-8.
+        StorageError: it cannot be read.
+    """
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{file} is not UTF-8 text (byte {error.start})", hint="save the file as UTF-8"
+        ) from error
+    except OSError as error:
+        raise StorageError(
+            f"{file} cannot be read: {error.strerror}", hint="check that it is a file you may read"
+        ) from error
+
+
+def _where(file: Path, content: str, name: str) -> str:
+    """`file, line n` of the first statement that sets `name`, or the file alone if it is not to be found."""
+    written = re.escape(name)
+    statement = re.compile(rf"""\s*(\[+\s*)?(?:{written}|"{written}"|'{written}')\s*[\].=]""")
+    lines = content.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if statement.match(line) and _is_complete("".join(lines[:number])):
+            return f"{file}, line {number + 1}"
+    return str(file)
+
+
+def _is_complete(head: str) -> bool:
+    """Whether a file may end here; false within a text of several lines."""
+    try:
+        tomllib.loads(head)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _suggestion(name: str, keys: Mapping[str, Key]) -> str:
+    close = get_close_matches(name, keys, n=1)
+    known = f"known keys: {', '.join(keys)}"
+    return f"did you mean {close[0]!r}? {known}" if close else known

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import re
+import threading
+import time
+from io import StringIO
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from render_surfaces import HOSTILE, assert_harmless, pipe, screen, shown
+
+from lousho_cli.render.console import Surface
+from lousho_cli.render.live import LiveRun
+
+Event = tuple[str, dict[str, Any]]
+RUN: list[Event] = [
+    ("run.start", {"model": "demo", "agent": "concierge", "resumed": False}),
+    ("step.start", {"step": 1, "model": "demo"}),
+    ("text.delta", {"text": "I look "}),
+    ("text.delta", {"text": "around."}),
+    ("tool.start", {"toolName": "find", "toolCallId": "c1", "args": '{"n":2}'}),
+    ("checkpoint.saved", {"seq": 1, "status": "in-progress"}),
+    ("tool.done", {"toolName": "find", "toolCallId": "c1", "result": '["x"]', "seconds": 0.2}),
+    ("step.done", {"step": 1, "usage": {}}),
+    ("step.start", {"step": 2, "model": "demo"}),
+    ("text.delta", {"text": "Done."}),
+    ("step.done", {"step": 2, "usage": {}}),
+    ("run.done", {"finishReason": "stop", "steps": 2, "usage": {"inputTokens": 1200, "outputTokens": 30, "costUsd": 0.5}}),
+]
+
+
+def play(surface: Surface, events: list[Event], *, quiet: bool = False) -> LiveRun:
+    with LiveRun(surface, quiet=quiet) as run:
+        for kind, data in events:
+            run.handle({"type": kind, "data": data})
+    return run
+
+
+def on_screen(text: str) -> list[str]:
+    """The lines a terminal shows after carriage returns and erased lines."""
+    lines = []
+    for line in text.split("\n"):
+        line = line.rpartition("\r\x1b[2K")[2]
+        assert "\x1b" not in line
+        assert "\r" not in line
+        lines.append(line)
+    return lines
+
+
+def test_a_terminal_shows_steps_calls_results_text_and_usage() -> None:
+    surface = screen(live=True)
+    run = play(surface, RUN)
+    assert on_screen(shown(surface)) == [
+        "concierge · demo",
+        "step 1 · demo",
+        "I look around.",
+        '  → find  {"n": 2}',
+        '  ✓ find  0.2s  ["x"]',
+        "step 2 · demo",
+        "Done.",
+        "finished (stop), 2 steps, 1,200 tokens in, 30 out, $0.5000",
+        "",
+    ]
+    assert run.reply_shown
+
+
+def test_a_pipe_gets_plain_lines_without_the_reply() -> None:
+    surface = pipe()
+    run = play(surface, RUN)
+    assert shown(surface).split("\n") == [
+        "running concierge with demo",
+        "step 1: asking demo",
+        "model says: I look around.",
+        'calling find {"n": 2}',
+        'result of find after 0.2s: ["x"]',
+        "step 2: asking demo",
+        "finished (stop), 2 steps, 1,200 tokens in, 30 out, $0.5000",
+        "",
+    ]
+    assert not run.reply_shown
+
+
+def test_quiet_prints_nothing() -> None:
+    for surface in (pipe(), screen(live=True)):
+        assert not play(surface, RUN, quiet=True).reply_shown
+        assert shown(surface) == ""
+
+
+def test_the_reply_is_not_shown_when_only_an_earlier_step_had_text() -> None:
+    assert not play(screen(), [*RUN[:9], RUN[-1]]).reply_shown
+
+
+def test_events_may_be_objects() -> None:
+    surface = pipe()
+    with LiveRun(surface) as run:
+        run.handle(SimpleNamespace(type="run.start", data={"agent": "a", "model": "m", "resumed": True}))
+    assert shown(surface) == "resuming a with m\n"
+
+
+def test_unknown_events_are_passed_over() -> None:
+    for surface in (pipe(), screen()):
+        play(surface, [("something.new", {"x": 1})])
+        assert shown(surface) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("timeout", "✗ pay  timed out: late"), ("rejected", "⊘ pay  rejected, did not run: late"), ("cancelled", "■ pay  cancelled: late")],
+)
+def test_errors_are_shown_as_what_they_are(kind: str, words: str) -> None:
+    surface = screen()
+    play(surface, [("tool.error", {"toolName": "pay", "toolCallId": "c", "kind": kind, "error": "late"})])
+    assert words in shown(surface)
+
+
+def test_an_approval_shows_its_id_whole_and_a_changed_agent_is_a_warning() -> None:
+    approval = {"id": "ap_" + "7" * 60, "toolName": "pay", "args": {"eur": 5}, "kind": "interrupted"}
+    events: list[Event] = [
+        ("agent.drift", {"changes": ["instructions", "tool pay"]}),
+        ("approval.requested", {"approval": approval}),
+    ]
+    for surface in (pipe(), screen(40)):
+        play(surface, events)
+        assert approval["id"] in shown(surface)
+        assert "may already have happened" in shown(surface)
+        assert shown(surface).count("the agent changed") == 2
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_lines_of_calls_fit_the_width_on_a_terminal_and_are_whole_in_a_pipe(width: int) -> None:
+    args = '{"note": "' + "日本語" * 200 + '"}'
+    events: list[Event] = [
+        ("tool.start", {"toolName": "f", "toolCallId": "c", "args": args}),
+        ("tool.done", {"toolName": "f", "toolCallId": "c", "result": args, "seconds": 1}),
+        ("tool.error", {"toolName": "f", "toolCallId": "c", "kind": "timeout", "error": args}),
+    ]
+    surface, piped = screen(width), pipe()
+    play(surface, events)
+    play(piped, events)
+    from rich.cells import cell_len
+
+    assert max(map(cell_len, shown(surface).split("\n"))) <= width
+    assert shown(surface).count("…") == 3
+    assert shown(piped).count("日本語" * 200) == 3
+
+
+def test_the_live_line_counts_and_is_gone_at_the_end() -> None:
+    surface = screen(live=True)
+    run = LiveRun(surface)
+    run.handle({"type": "step.start", "data": {"step": 1, "model": "demo"}})
+    time.sleep(1.3)
+    run.close()
+    run.close()
+    text = shown(surface)
+    assert re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] waiting for demo  1s", text)
+    assert on_screen(text) == ["step 1 · demo", ""]
+    assert not [thread for thread in threading.enumerate() if thread.name == "status"]
+
+
+def test_the_cursor_is_never_hidden_and_an_exception_leaves_a_clean_line() -> None:
+    surface = screen(live=True)
+    with pytest.raises(KeyboardInterrupt), LiveRun(surface) as run:
+        run.handle({"type": "step.start", "data": {"step": 1, "model": "demo"}})
+        run.handle({"type": "text.delta", "data": {"text": "half a li"}})
+        raise KeyboardInterrupt
+    assert "?25l" not in shown(surface)
+    assert on_screen(shown(surface)) == ["step 1 · demo", "half a li", ""]
+
+
+def test_no_live_line_where_the_cursor_may_not_move() -> None:
+    surface = screen(live=False)
+    play(surface, RUN)
+    assert "waiting" not in shown(surface)
+    assert "\x1b" not in shown(surface)
+
+
+def test_running_calls_of_a_batch_are_named_until_each_is_done() -> None:
+    surface = screen(live=True)
+    with LiveRun(surface) as run:
+        for ident in ("a", "b"):
+            run.handle({"type": "tool.start", "data": {"toolName": ident, "toolCallId": ident, "args": "{}"}})
+        both = shown(surface)
+        run.handle({"type": "tool.done", "data": {"toolName": "a", "toolCallId": "a", "result": "1"}})
+    assert "running a, b" in both
+    assert "running b" in shown(surface)[len(both) :]
+
+
+class Gone(StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_stream_that_is_gone_does_not_end_the_run(terminal: bool) -> None:
+    run = play(Surface(Gone(), terminal=terminal, live=terminal), RUN)
+    assert not run.reply_shown
+
+
+def test_hostile_text_is_harmless() -> None:
+    approval = dict.fromkeys(("id", "toolName", "args", "kind"), HOSTILE)
+    names = {"toolName": HOSTILE, "toolCallId": HOSTILE}
+    events: list[Event] = [
+        ("run.start", {"model": HOSTILE, "agent": HOSTILE}),
+        ("step.start", {"step": 1, "model": HOSTILE}),
+        ("text.delta", {"text": HOSTILE}),
+        ("tool.start", {**names, "args": HOSTILE}),
+        ("tool.done", {**names, "result": HOSTILE, "seconds": 1}),
+        ("tool.error", {**names, "kind": HOSTILE, "error": HOSTILE}),
+        ("approval.requested", {"approval": approval}),
+        ("agent.drift", {"changes": [HOSTILE]}),
+        ("run.done", {"finishReason": HOSTILE}),
+    ]
+    for surface in (pipe(), screen(400)):
+        play(surface, events)
+        assert_harmless(shown(surface))
