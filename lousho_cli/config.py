@@ -24,7 +24,7 @@ KEYS: Mapping[str, Key] = {
     "default_agent": text(),
     **RUN_KEYS,
     "history_limit": whole_number(0),
-    "store": one_of("file", "sqlite"),
+    "store": one_of("file"),
 }
 """What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
 
@@ -69,7 +69,7 @@ class Settings:
     on_agent_drift: OnAgentDrift = "warn"
     tool_concurrency: int | None = None
     max_steps: int | None = None
-    store: Literal["file", "sqlite"] = "file"
+    store: Literal["file"] = "file"
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     def source(self, key: str) -> Source:

@@ -1,8 +1,9 @@
-"""What a docstring says about a function and its parameters: Google, reST and NumPy style, by what is there."""
+"""What a docstring says about a function and its parameters, in Google, reST or NumPy style."""
 
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from dataclasses import dataclass, field
 
@@ -105,14 +106,17 @@ def _read(section: _Section, parameters: dict[str, str]) -> None:
         match = _REST_FIELD.match(section.lines[0])
         words = (match[2] or "").split() if match else []
         if match and words:
-            _add(parameters, words[-1], [match[3] or "", *section.lines[1:]])
+            more = itertools.takewhile(str.strip, section.lines[1:])
+            _add(parameters, words[-1], [match[3] or "", *more])
         return
     item = _GOOGLE_ITEM if section.style == "google" else _NUMPY_ITEM
     indent = next((_indent(line) for line in section.lines if line.strip()), 0)
     names: list[str] = []
     text: list[str] = []
     for line in section.lines:
-        match = item.match(line.strip()) if line.strip() and _indent(line) <= indent else None
+        if line.strip() and _indent(line) < indent:
+            break
+        match = item.match(line.strip()) if line.strip() and _indent(line) == indent else None
         if match is None:
             text.append(line)
             continue

@@ -13,8 +13,8 @@ from ..errors import ConfigurationError
 from ..execution.tools import NeedsApproval, OnInterrupt, Tool
 from .docstrings import Documentation, read_docstring
 from .tool_arguments import Binder
-from .tool_schema import arguments_model, arguments_schema
-from .tool_signature import plain_function, read_signature
+from .tool_schema import model_arguments
+from .tool_signature import read_signature
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -70,10 +70,10 @@ def tool(
     ...     '''
 
     Args:
-        needs_approval: whether a human must agree to each call, or a function that says so for given arguments.
-        on_interrupt: what becomes of a call that was running when the process died: `rerun`, `ask` or `fail`.
+        needs_approval: whether a human must agree to a call, or a function that says so for given arguments.
+        on_interrupt: what becomes of a call that ran when the process died: `rerun`, `ask` or `fail`.
         timeout: seconds a call may take.
-        name: 1 to 64 letters, digits, `_` and `-`; the function's name by default. A callable object needs one.
+        name: 1 to 64 letters, digits, `_` and `-`; by default the function's. A callable object needs one.
         description: the docstring's by default.
 
     Raises:
@@ -85,8 +85,7 @@ def tool(
         _check_options(label, needs_approval, on_interrupt, timeout)
         signature = read_signature(function, label)
         documentation = _documentation_of(function)
-        model = arguments_model(signature, label)
-        schema = arguments_schema(model, documentation.parameters)
+        model, schema = model_arguments(signature, label, documentation.parameters)
         names = tuple(parameter.name for parameter in signature.parameters)
         return Tool(
             name=label,
@@ -104,16 +103,13 @@ def tool(
     return build if function is None else build(function)
 
 
-def _name_of(function: Callable[..., Any], name: str | None) -> str:
+def _name_of(function: object, name: object) -> str:
     if isinstance(function, Tool):
         raise ConfigurationError(f"{function.name} is a tool already", hint="use it as it is")
     if not callable(function) or isinstance(function, type):
         raise ConfigurationError(f"{function!r} is not a function", hint="put @tool on a function")
     if name is None:
-        named: Any = function
-        while isinstance(named, functools.partial):
-            named = named.func
-        name = getattr(named, "__name__", None)
+        name = getattr(_without_partials(function), "__name__", None)
     if name is None:
         raise ConfigurationError(f"{function!r} has no name", hint="give it one: tool(..., name='...')")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -146,12 +142,23 @@ def _is_positive(value: object) -> bool:
 
 
 def _documentation_of(function: Callable[..., Any]) -> Documentation:
-    inner = plain_function(function)
-    docstring = getattr(inner or function, "__doc__", None)
-    if inner is not None and docstring is None and not inspect.isroutine(function):
-        docstring = type(function).__doc__
-    return read_docstring(docstring)
+    documented = _without_partials(function)
+    kind = type(documented)
+    if _is_callable_object(documented):
+        return read_docstring(kind.__call__.__doc__ or kind.__doc__)
+    return read_docstring(documented.__doc__)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+    called = _without_partials(function)
+    return inspect.iscoroutinefunction(type(called).__call__ if _is_callable_object(called) else called)
+
+
+def _without_partials(function: Callable[..., Any]) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _is_callable_object(function: Callable[..., Any]) -> bool:
+    return inspect.isfunction(type(function).__call__)

@@ -1,4 +1,4 @@
-"""From a model's arguments to keyword arguments of the function, or to a text that says what is wrong with them.
+"""From the model's arguments to keyword arguments of the function, or to a text that says what is wrong.
 
 Arguments are read as pydantic reads JSON by default: "4" is a valid int, "2024-01-31" a valid date. One thing
 is stricter: true and false are never numbers, so `true` for an int is refused instead of becoming 1.
@@ -21,6 +21,7 @@ Path = tuple[str | int, ...]
 _MAX_PROBLEMS = 10
 _MAX_SHOWN = 60
 _EXPECTED = "Input should be "
+_OBJECT_ERRORS = {"dataclass_type", "dict_type", "mapping_type", "model_attributes_type", "model_type"}
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 
 
@@ -30,7 +31,7 @@ class Binder:
 
     Attributes:
         tool: the tool's name, for errors.
-        model: from `arguments_model`.
+        model: from `model_arguments`.
         schema: its JSON schema.
         names: the parameters, in the order of the model's fields.
         context: the parameter the model may not fill in, or None.
@@ -42,18 +43,22 @@ class Binder:
     names: tuple[str, ...]
     context: str | None = None
 
-    def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, arguments: object) -> dict[str, Any]:
         """Keyword arguments for the function, defaults filled in, nested models built.
 
         Raises:
-            InvalidArgumentsError: they do not fit; the text names each bad one, what was expected and what came.
+            InvalidArgumentsError: they do not fit: names each bad one, what was expected and what came.
         """
+        if not isinstance(arguments, Mapping):
+            raise InvalidArgumentsError(
+                f"the arguments of {self.tool} must be a JSON object, got {_shown(arguments)}"
+            )
+        given = dict(arguments)
         try:
-            given = dict(arguments)
             problems = self._problems_of_booleans(given)
             values = self.model.model_validate(given)
         except ValidationError as error:
-            problems = self._problems_of(error, given) | problems
+            problems |= self._problems_of(error, given)
         except Exception as error:
             raise InvalidArgumentsError(
                 f"the arguments of {self.tool} cannot be checked: {message_of(error)}"
@@ -87,7 +92,7 @@ class Binder:
                 )
             else:
                 choices = expected.setdefault(path, [])
-                text = _expectation(message)
+                text = "expected an object" if kind in _OBJECT_ERRORS else _expectation(message)
                 if text not in choices:
                     choices.append(text)
                 texts[path] = f"{_shown_path(path)}: {' or '.join(choices)}, got {_shown(detail['input'])}"
@@ -102,7 +107,7 @@ class Binder:
 
 def _expectation(message: str) -> str:
     if message.startswith(_EXPECTED):
-        return f"expected {message.removeprefix(_EXPECTED)}"
+        return f"expected {message.removeprefix(_EXPECTED).partition(', got ')[0]}"
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)
     return message
@@ -148,8 +153,11 @@ def _booleans_as_numbers(
             yield path, value
     elif isinstance(value, dict | list):
         found = []
+        kind = "object" if isinstance(value, dict) else "array"
         for branch in branches:
-            if branch.get("type") != ("object" if isinstance(value, dict) else "array"):
+            if "type" not in branch:
+                return
+            if branch["type"] != kind or (len(branches) > 1 and _lacks_required(value, branch)):
                 continue
             found = [
                 problem
@@ -173,6 +181,10 @@ def _branches(schema: Any, definitions: Mapping[str, Any]) -> Iterator[Mapping[s
         yield schema
     for choice in choices or ():
         yield from _branches(choice, definitions)
+
+
+def _lacks_required(value: Any, schema: Mapping[str, Any]) -> bool:
+    return any(name not in value for name in schema.get("required", ()))
 
 
 def _items(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str | int, Any, Any]]:

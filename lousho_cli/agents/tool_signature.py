@@ -45,7 +45,7 @@ class Signature:
 
 
 def plain_function(function: Callable[..., Any]) -> types.FunctionType | None:
-    """The function written in Python behind partials, methods, wrappers and callable objects, if there is one."""
+    """The Python function behind partials, methods, wrappers and callable objects, if there is one."""
     inner: Any = function
     while True:
         if isinstance(inner, functools.partial):
@@ -133,7 +133,7 @@ def unusable(name: str, annotation: object, label: str, reason: str) -> Configur
     shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return ConfigurationError(
         f"tool {label}: the annotation {shown!r} of parameter {name!r} cannot be used: {reason}",
-        hint="annotate it with something JSON can hold, and define or import that where the function is defined",
+        hint="annotate it with something JSON can hold, defined or imported where the function is",
     )
 
 
@@ -159,7 +159,7 @@ def _namespace(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _enclosing_scopes(code: types.CodeType) -> Iterator[dict[str, Any]]:
-    """The local names of the running functions and class bodies that `code` is written in, innermost first."""
+    """The local names of the functions and class bodies, still running, around `code`; innermost first."""
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
         if any(constant is code for constant in frame.f_code.co_consts):

@@ -13,6 +13,16 @@ from .errors import guarded
 
 COMMANDS: Mapping[str, str] = {
     "init": "init:init",
+    "run": "run:run",
+    "resume": "resume:resume",
+    "approve": "approve:approve",
+    "approvals": "approvals:approvals",
+    "history": "history:history",
+    "show": "show:show",
+    "sessions": "sessions:sessions",
+    "fork": "fork:fork",
+    "diff": "diff:diff",
+    "delete": "delete:delete",
     "agents": "agents:agents",
 }
 """Module and function of each command, in the order of the help. Each function is a `globals.command`."""

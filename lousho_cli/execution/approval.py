@@ -10,6 +10,7 @@ import secrets
 from typing import Any
 
 from .messages import JsonObject, MessageData
+from .protocols import StoredApproval
 from .records import ApprovalDecision, PendingApproval
 from .state import CallMark, Grant, Record, State
 from .unset import UNSET
@@ -46,11 +47,14 @@ def how(decision: ApprovalDecision) -> str:
     return "approved" if decision.arguments is None else "approved with other arguments"
 
 
-def consume(state: State, decision: ApprovalDecision, at: str, fence: int) -> Record:
+def consume(state: State, stored: StoredApproval, fence: int) -> Record:
     """The one save that takes a decision out of waiting: the call is marked started, or has its result."""
-    pending = PendingApproval.model_validate(state.approval)
+    pending, decision, at = stored.pending, stored.decision, stored.decided_at or ""
+    assert decision is not None
     call_id, name = pending.tool_call_id, pending.tool_name
-    digest = pending.digest if decision.arguments is None else args_digest(name, decision.arguments)
+    # A request of an older layout has no digest: what it showed is what it covers.
+    shown = pending.digest or args_digest(name, pending.args)
+    digest = shown if decision.arguments is None else args_digest(name, decision.arguments)
     grant = Grant(
         pending.id, pending.kind, decision.approved, decision.by or os_user(), at, digest,
         decision.note, decision.arguments,
@@ -60,7 +64,21 @@ def consume(state: State, decision: ApprovalDecision, at: str, fence: int) -> Re
         record.marks = {call_id: CallMark(started=fence, grant=grant)}
     else:
         record.results = {call_id: _decided_result(pending, decision, grant)}
+    if not stored.runs_later_calls:
+        record.results = {**(record.results or {}), **_not_run(state, call_id)}
     return record
+
+
+def _not_run(state: State, decided: str) -> dict[str, MessageData]:
+    """Results for the calls behind the decided one, which will not run."""
+    text = "not run: the approval before it was asked by a version that did not keep later calls"
+    return {
+        call["id"]: result_message(
+            call["id"], call["function"]["name"], error_result("not-run", text), failed=True
+        )
+        for call in state.pending_calls()
+        if call["id"] != decided
+    }
 
 
 def _decided_result(pending: PendingApproval, decision: ApprovalDecision, grant: Grant) -> MessageData:

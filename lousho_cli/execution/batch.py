@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -140,7 +141,8 @@ class Batch:
         if tool.is_async:
             future = asyncio.ensure_future(_boxed(tool.function, arguments))
         else:
-            future = self._workers.submit(lambda: to_json_text(tool.function(**arguments)))
+            loop = asyncio.get_running_loop()
+            future = self._workers.submit(lambda: _in_thread(tool.function, arguments, loop))
         now = time.monotonic()
         self._running[future] = _Running(call, now, None if tool.timeout is None else now + tool.timeout)
 
@@ -185,6 +187,16 @@ class Batch:
         text = message_of(error)
         name = type(error).__name__
         return failed(running.call, "tool-error", text if text == name else f"{name}: {text}", seconds)
+
+
+def _in_thread(
+    function: Callable[..., Any], arguments: dict[str, Any], loop: asyncio.AbstractEventLoop
+) -> str:
+    value = function(**arguments)
+    if inspect.iscoroutine(value):
+        # A sync wrapper around an async function: what it made belongs on the run's loop.
+        value = asyncio.run_coroutine_threadsafe(value, loop).result()
+    return to_json_text(value)
 
 
 async def _boxed(function: Callable[..., Any], arguments: dict[str, Any]) -> Outcome:

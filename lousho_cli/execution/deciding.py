@@ -7,19 +7,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import AgentChangedError, ConfigurationError, NotFoundError
+from ..errors import ConfigurationError, NotFoundError
 from .agent import Agent
 from .approval import how, os_user
 from .cancel import Cancel
-from .entry import DEFAULT_CONCURRENCY, Entry, check_tools, model_of
-from .fingerprint import drift, fingerprint
+from .entry import DEFAULT_CONCURRENCY, Entry
 from .protocols import ApprovalStore, CheckpointStore, Provider, StoredApproval
 from .records import ApprovalDecision, ExecutionResult
 from .session import OpenSession, UnstoredSession, open_session, stored_state
 from .state import State
-from .tools import InvalidArgumentsError, ToolRegistry
+from .tools import ToolRegistry
 from .unset import UNSET
-from .values import message_of
 
 
 async def decide_and_resume(
@@ -37,9 +35,7 @@ async def decide_and_resume(
     wait = float(options.pop("wait", 0.0))
     agent = options.pop("agent", None) or Agent(state.agent, state.system, registry)
     entry = _entry(agent, registry, provider, approvals, options)
-    if wanted.approved:
-        check_approvable(state, agent, registry, model_of(agent, provider), wanted, entry.on_drift)
-    await record_decision(approvals, wanted)
+    await decide(wanted, state, approvals, entry)
     session: OpenSession
     if checkpoints is None:
         session = UnstoredSession(state)
@@ -49,6 +45,32 @@ async def decide_and_resume(
         return await entry.enter(session, None)
     finally:
         await session.close()
+
+
+async def record_decision(
+    decision: ApprovalDecision | Mapping[str, Any],
+    approvals: ApprovalStore,
+    checkpoints: CheckpointStore | None,
+    *,
+    agent: Agent | None = None,
+    provider: Provider | None = None,
+    on_agent_drift: str = "warn",
+) -> StoredApproval:
+    """Record a decision and start nothing: the next resume uses it.
+
+    Args:
+        agent, provider: the agent as it is today, to check that an approval can be carried out. A rejection
+            needs neither.
+
+    Raises: as `resume_after_approval`.
+    """
+    wanted = parse_decision(decision)
+    stored = await find_open(approvals, wanted)
+    state = await waiting_state(stored, checkpoints)
+    entry = None
+    if agent is not None and provider is not None:
+        entry = _entry(agent, agent.tools, provider, approvals, {"on_agent_drift": on_agent_drift})
+    return await decide(wanted, state, approvals, entry)
 
 
 def parse_decision(decision: ApprovalDecision | Mapping[str, Any]) -> ApprovalDecision:
@@ -138,40 +160,22 @@ async def waiting_state(stored: StoredApproval, checkpoints: CheckpointStore | N
     return state
 
 
-def check_approvable(
-    state: State, agent: Agent, registry: ToolRegistry, model: str, decision: ApprovalDecision, on_drift: str
-) -> None:
-    """Refuse an approval that could not be carried out, before it is recorded.
+async def decide(
+    wanted: ApprovalDecision, state: State, approvals: ApprovalStore, entry: Entry | None
+) -> StoredApproval:
+    """Make a decision durable, if it can be carried out.
+
+    Args:
+        wanted: the decision.
+        state: the session that waits for it.
+        entry: how the run would go on; a rejection needs none.
 
     Raises:
-        AgentChangedError: the tool is gone, or the agent changed under `error`.
-        ConfigurationError: the edited arguments do not fit the tool.
+        AgentChangedError, ConfigurationError: it cannot be carried out; the request stays undecided.
+        NotFoundError: somebody decided otherwise, and was faster.
     """
-    check_tools(state, registry)
-    changes = drift(state.fingerprint, fingerprint(agent, registry, model)) if on_drift == "error" else []
-    if changes:
-        raise AgentChangedError(
-            f"agent {agent.name!r} changed since session {state.session_id!r} was started: {'; '.join(changes)}",
-            hint="restore it, or approve with --on-agent-drift warn; the request is still undecided",
-        )
-    tool = registry.get(str((state.approval or {}).get("toolName")))
-    if decision.arguments is not None and tool is not None:
-        try:
-            tool.bind(decision.arguments)
-        except InvalidArgumentsError as error:
-            raise ConfigurationError(
-                f"the edited arguments do not fit {tool.name}: {message_of(error)}",
-                code="LOUSHO_TOOL_ARGS_INVALID",
-                hint="the request is still undecided",
-            ) from error
-
-
-async def record_decision(approvals: ApprovalStore, wanted: ApprovalDecision) -> StoredApproval:
-    """Make the decision durable, or find that somebody was faster.
-
-    Raises:
-        NotFoundError: somebody decided otherwise.
-    """
+    if wanted.approved and entry is not None:
+        entry.check_approvable(state, wanted)
     held = await approvals.decide(wanted.id, wanted)
     if held.decision is None or not same_decision(held.decision, wanted):
         raise settled(held)

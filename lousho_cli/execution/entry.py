@@ -15,13 +15,21 @@ from .fingerprint import drift, fingerprint, missing_tools
 from .intake import Input, normalise, queue_input, start_run
 from .messages import JsonObject, MessageData
 from .protocols import ApprovalStore, Provider, StoredApproval
-from .records import ExecutionResult, FinishReason, Messages, PendingApproval, ToolCalls, Usage
+from .records import (
+    ApprovalDecision,
+    ExecutionResult,
+    FinishReason,
+    Messages,
+    PendingApproval,
+    ToolCalls,
+    Usage,
+)
 from .run import Run, Settings
 from .session import OpenSession
 from .state import Record, RunStart, State
-from .tools import ToolRegistry
+from .tools import InvalidArgumentsError, ToolRegistry
 from .unset import UNSET
-from .values import clean, to_json_value
+from .values import clean, message_of, to_json_value
 
 DEFAULT_MAX_STEPS = 10
 DEFAULT_CONCURRENCY = 8
@@ -70,7 +78,7 @@ class Entry:
         self._approvals = approvals
         self._max_steps = max_steps
         self._concurrency = concurrency
-        self.on_drift = on_agent_drift
+        self._on_drift = on_agent_drift
         self._business_state = UNSET if business_state is UNSET else to_json_value(business_state)
         self._observer = observer
         self._cancel = cancel
@@ -98,7 +106,7 @@ class Entry:
         record = start_run(
             session.state,
             messages,
-            max_steps=self._max_steps or DEFAULT_MAX_STEPS,
+            max_steps=self._max_steps or self._agent.max_steps or DEFAULT_MAX_STEPS,
             agent=self._agent.name,
             system=clean(self._agent.instructions),
             fingerprint=self._fingerprint,
@@ -138,30 +146,46 @@ class Entry:
         return stored
 
     async def _consume(self, session: OpenSession, stored: StoredApproval) -> None:
-        assert stored.decision is not None
         assert self._approvals is not None
-        await session.save(consume(session.state, stored.decision, stored.decided_at or "", session.fence))
+        await session.save(consume(session.state, stored, session.fence))
         await self._approvals.consume(stored.pending.id)
 
-    def _check_agent(self, state: State) -> list[str]:
+    def check_approvable(self, state: State, decision: ApprovalDecision) -> None:
+        """Refuse an approval that could not be carried out.
+
+        Raises:
+            AgentChangedError: the tool is gone, or the agent changed under `error`.
+            ConfigurationError: the edited arguments do not fit the tool.
+        """
+        self._check_agent(state, warn=False)
+        tool = self._registry.get(str((state.approval or {}).get("toolName")))
+        if decision.arguments is None or tool is None:
+            return
+        try:
+            tool.bind(decision.arguments)
+        except InvalidArgumentsError as error:
+            raise ConfigurationError(
+                f"the edited arguments do not fit {tool.name}: {message_of(error)}",
+                code="LOUSHO_TOOL_ARGS_INVALID",
+                hint="the request is still undecided",
+            ) from error
+
+    def _check_agent(self, state: State, *, warn: bool = True) -> list[str]:
         """Compare today's agent with the one the run was started with (R3.12).
 
         Raises:
             AgentChangedError: a pending call's tool is gone, or anything changed under `error`.
         """
-        changes = [] if self.on_drift == "ignore" else drift(state.fingerprint, self._fingerprint)
-        check_tools(state, self._registry)
+        _check_tools(state, self._registry)
+        changes = [] if self._on_drift == "ignore" else drift(state.fingerprint, self._fingerprint)
         if not changes:
             return []
-        text = "; ".join(changes)
-        if self.on_drift == "error":
-            raise AgentChangedError(
-                f"agent {self._agent.name!r} changed since session {state.session_id!r} was started: {text}",
-                hint="restore it, or resume with --on-agent-drift warn",
-            )
-        logger.warning(
-            "agent %s changed since session %s was started: %s", self._agent.name, state.session_id, text
-        )
+        what = f"agent {self._agent.name!r} changed since session {state.session_id!r} was started"
+        text = f"{what}: {'; '.join(changes)}"
+        if self._on_drift == "error":
+            raise AgentChangedError(text, hint="restore it, or go on with --on-agent-drift warn")
+        if warn:
+            logger.warning("%s", text)
         return changes
 
     async def _save_options(self, session: OpenSession) -> None:
@@ -182,7 +206,7 @@ class Entry:
         )  # fmt: skip
 
 
-def check_tools(state: State, registry: ToolRegistry) -> None:
+def _check_tools(state: State, registry: ToolRegistry) -> None:
     """Refuse a resume whose pending call's tool is gone.
 
     Raises:
@@ -192,7 +216,7 @@ def check_tools(state: State, registry: ToolRegistry) -> None:
     missing = missing_tools(state.fingerprint, registry, called)
     if missing:
         raise AgentChangedError(
-            f"session {state.session_id!r} has a pending call of {missing[0]!r}, and the agent no longer has that tool",
+            f"session {state.session_id!r} has a pending call of {missing[0]!r}, a tool the agent lost",
             code="LOUSHO_RESUME_TOOL_MISSING",
             hint="bring the tool back, or fork the session from an earlier step",
         )

@@ -55,7 +55,8 @@ class AgentExecutor:
             session_id: names the conversation; without it nothing is kept.
             checkpoint_store: where the session lives.
             approval_store: where requests for a human wait.
-            max_steps: limit of model turns of the whole run; default 10, or what the run began with.
+            max_steps: limit of model turns of the whole run, resumes included; default: what the run began
+                with, or the agent's, or 10.
             tool_concurrency: how many calls of a turn run at once; default 8.
             on_agent_drift: `warn`, `error` or `ignore`.
             business_state: a JSON value that the tools of the run share.

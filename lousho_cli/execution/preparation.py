@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 from collections.abc import Callable, Mapping
@@ -71,11 +72,8 @@ async def prepare(call: CallData, mark: CallMark, registry: ToolRegistry, fence:
         return PreparedCall(call, error=("unknown-tool", f"there is no tool {name!r}; tools: {known}"))
     grant = mark.grant
     try:
-        given = (
-            _parse(call["function"]["arguments"])
-            if grant is None or grant.arguments is None
-            else grant.arguments
-        )
+        edited = grant.arguments if grant is not None else None
+        given = copy.deepcopy(edited) if edited is not None else _parse(call["function"]["arguments"])
         kwargs = tool.bind(given)
     except InvalidArgumentsError as error:
         return PreparedCall(call, tool=tool, error=("invalid-arguments", message_of(error)), mark=mark)

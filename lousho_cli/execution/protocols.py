@@ -80,6 +80,7 @@ class StoredApproval:
         status: `pending`, `approved`, `rejected`, `expired` or `consumed`.
         decision: what was decided, or None.
         decided_at: when, UTC, ISO 8601.
+        runs_later_calls: whether the calls behind the decided one run; not for old snapshots without them.
     """
 
     pending: PendingApproval
@@ -87,6 +88,7 @@ class StoredApproval:
     status: ApprovalStatus = "pending"
     decision: ApprovalDecision | None = None
     decided_at: str | None = None
+    runs_later_calls: bool = True
 
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoint it paused in."""

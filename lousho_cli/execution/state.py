@@ -229,6 +229,9 @@ def apply(state: State, record: Record) -> State:
     if record.kind == "delete":
         gone = State(state.session_id, agent=state.agent, deleted=True)
         return _evolve(gone, {"seq": record.seq, "saved_at": record.at, "fence": record.fence})
+    if record.kind == "save" and record.rewrite == 0:
+        # A whole checkpoint: nothing of the state before it remains.
+        state = State(state.session_id, agent=state.agent, parent=state.parent)
     changes: dict[str, Any] = {
         "seq": record.seq,
         "saved_at": record.at,

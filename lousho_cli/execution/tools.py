@@ -42,7 +42,7 @@ class ToolContext:
         tool_call_id: the same on every attempt of this call: use it as an idempotency key.
         session_id: the session's id, or None without one.
         agent: the agent's name.
-        business_state: the run's own JSON value. Change it in place or assign it; it is saved with the result.
+        business_state: the run's own JSON value. Change it or assign another; it is saved with the result.
         cancel: the run's stop signal, set on an abort.
         approval: who approved this call and when; None for a call that needed no approval.
     """

@@ -7,7 +7,6 @@ decides on the next call or on an answer. Each tool is called at most once for a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from ..execution.protocols import ModelRequest, ToolSchema
 from ..execution.records import ModelResponse, ToolCall, ToolFunction, Usage
 from . import demo_replies as say
 from .demo_conversation import DEFAULT_PARTY, LOOK_BACK, Booking, Conversation, read_conversation
-from .demo_outcomes import PLACE_KEYS, Outcome, as_mapping, options_in, pick, place_of
+from .demo_outcomes import PLACE_KEYS, Outcome, as_mapping, is_dry, options_in, pick, place_of
 from .demo_rules import Kind
 
 DEFAULT_DAY = "tonight"
@@ -31,13 +30,6 @@ _SPELLINGS = {
     "restaurant": ("restaurant",),
     "place": PLACE_KEYS,
 }
-_DRY = re.compile(
-    r"\b(?:sun|sunny|sunshine|clear|dry|fair|fine|bright|warm|hot|mild|cloudy|clouds?|overcast)\b"
-)
-_WET = re.compile(
-    r"\b(?:rain|shower|drizzl|storm|thunder|lightning|hail|sleet|snow|blizzard|downpour|flood|hurricane|gale|wet\b)"
-)
-_DENIED = re.compile(r"\b(?:no|not|without) (?:a |an |any |more |chance of )*\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,21 +169,6 @@ def _trip(talk: Conversation, tools: Mapping[str, ToolSchema]) -> Call | str:
         )
     return _call(
         tools[name], {"place": (forecast and place_of(forecast)) or talk.place, "day": talk.wish.day}
-    )
-
-
-def is_dry(result: Any) -> bool:
-    """Whether a forecast is one to be outdoors in. One that cannot be read is not."""
-    forecast = as_mapping(result)
-    said = next(
-        (forecast[key] for key in ("forecast", "conditions", "condition", "weather") if key in forecast),
-        result,
-    )
-    text = said.lower() if isinstance(said, str) else json.dumps(said, ensure_ascii=False).lower()
-    denied = " ".join(_DENIED.findall(text))
-    text = _DENIED.sub(" ", text)
-    return not _WET.search(text) and bool(
-        _DRY.search(text) or (_WET.search(denied) and not _DRY.search(denied))
     )
 
 

@@ -12,6 +12,14 @@ from ..execution.messages import MessageData, text_of
 
 _ANY_RESTAURANT = {"table", "restaurant", "dinner", "lunch", "dining", "tonight", "place", "food"}
 
+_DRY = re.compile(
+    r"\b(?:sun|sunny|sunshine|clear|dry|fair|fine|bright|warm|hot|mild|cloudy|clouds?|overcast)\b"
+)
+_WET = re.compile(
+    r"\b(?:rain|shower|drizzl|storm|thunder|lightning|hail|sleet|snow|blizzard|downpour|flood|hurricane|gale|wet\b)"
+)
+_DENIED = re.compile(r"\b(?:no|not|without) (?:a |an |any |more |chance of )*\w+")
+
 PLACE_KEYS = ("place", "city", "location", "town", "destination")
 
 
@@ -79,6 +87,21 @@ def pick(text: str, options: Iterable[str]) -> str | None:
         return None
     index = {"first": 0, "second": 1, "third": 2, "fourth": 3}.get(order[1], len(options) - 1)
     return options[index] if index < len(options) else None
+
+
+def is_dry(result: Any) -> bool:
+    """Whether a forecast is one to be outdoors in. One that cannot be read is not."""
+    forecast = as_mapping(result)
+    said = next(
+        (forecast[key] for key in ("forecast", "conditions", "condition", "weather") if key in forecast),
+        result,
+    )
+    text = said.lower() if isinstance(said, str) else json.dumps(said, ensure_ascii=False).lower()
+    denied = " ".join(_DENIED.findall(text))
+    text = _DENIED.sub(" ", text)
+    return not _WET.search(text) and bool(
+        _DRY.search(text) or (_WET.search(denied) and not _DRY.search(denied))
+    )
 
 
 def place_of(outcome: Outcome) -> str | None:

@@ -126,19 +126,33 @@ def _parse_call(value: object, where: str) -> ScriptedCall:
         raise ConfigurationError(f"{where} has no `name`", hint='name the tool: {"name": "search"}')
     args = call.get("args", {})
     if isinstance(args, Mapping):
-        try:
-            args = json.dumps(args, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError) as problem:
-            raise ConfigurationError(
-                f"{where}: `args` cannot be written as JSON: {problem}",
-                hint="give the arguments as a text to send it as it is",
-            ) from problem
+        args = _as_json(args, where)
     return ScriptedCall(
         name=name,
         arguments=_text(args, f"{where}: `args`", wanted="a mapping, or a text that is sent as it is"),
         id=_text(call["id"] or "", f"{where}: `id`") if "id" in call else None,
         extra={key: call[key] for key in call if key not in CALL_KEYS},
     )
+
+
+def _as_json(args: Mapping[str, Any], where: str) -> str:
+    try:
+        text = json.dumps(args, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise ConfigurationError(
+            f"{where}: `args` cannot be written as JSON: {problem}",
+            hint="give the arguments as a text to send it as it is",
+        ) from problem
+    # Half a surrogate pair is no text that can be stored, but its JSON escape is.
+    return text if text.isascii() or _is_unicode(text) else json.dumps(args)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parse_usage(value: object, where: str) -> Usage:

@@ -78,9 +78,7 @@ def align(
     return rows
 
 
-def _between(
-    kin_a: Sequence[Hashable], kin_b: Sequence[Hashable], left: range, right: range
-) -> list[Row]:
+def _between(kin_a: Sequence[Hashable], kin_b: Sequence[Hashable], left: range, right: range) -> list[Row]:
     rows: list[Row] = []
     last_a, last_b = left.start, right.start
     alike = common_subsequence(kin_a[left.start : left.stop], kin_b[right.start : right.stop])

@@ -74,9 +74,7 @@ def show_approval_panel(
         _plain_panel(surface, approval, _commands(approval, agent, workspace))
 
 
-def _commands(
-    approval: Mapping[str, Any], agent: str | None, workspace: str | None
-) -> list[tuple[str, str]]:
+def _commands(approval: Mapping[str, Any], agent: str | None, workspace: str | None) -> list[tuple[str, str]]:
     parts = ["lousho", "approve", str(approval.get("id", ""))]
     for flag, value in (("--agent", agent), ("--workspace", workspace)):
         if value is not None:
@@ -97,9 +95,7 @@ def _facts(approval: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, escape_line(str(value))) for name, value in pairs if value]
 
 
-def _plain_panel(
-    surface: Surface, approval: Mapping[str, Any], commands: list[tuple[str, str]]
-) -> None:
+def _plain_panel(surface: Surface, approval: Mapping[str, Any], commands: list[tuple[str, str]]) -> None:
     surface.line(f"approval needed: {escape_line(str(approval.get('id', '')))}")
     if approval.get("kind") == "interrupted":
         surface.line(_INTERRUPTED)

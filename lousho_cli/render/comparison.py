@@ -68,8 +68,7 @@ def compare(a: Sequence[Step], b: Sequence[Step], diverged_at: int | None) -> li
     )
     offset = len(shared)
     return [_difference(a, b, row) for row in shared] + [
-        _difference(a, b, Row(_plus(row.a, offset), _plus(row.b, offset), row.same))
-        for row in aligned
+        _difference(a, b, Row(_plus(row.a, offset), _plus(row.b, offset), row.same)) for row in aligned
     ]
 
 

@@ -58,9 +58,9 @@ class Surface:
     @cached_property
     def console(self) -> Console:
         """A rich console on the stream that interprets nothing in the text it is given."""
-        from rich.console import Console
+        from .terminal import TerminalConsole
 
-        return Console(
+        return TerminalConsole(
             file=self.stream,
             force_terminal=True,
             force_interactive=self.live,

@@ -53,9 +53,7 @@ def show_diff(
         say(line)
 
 
-def headline(
-    differences: Sequence[Difference], names: tuple[str, str], diverged_at: int | None
-) -> str:
+def headline(differences: Sequence[Difference], names: tuple[str, str], diverged_at: int | None) -> str:
     """Where the runs first part, and in what."""
     if diverged_at is None:
         return "no difference"
@@ -92,7 +90,5 @@ def _counts(differences: Sequence[Difference], names: tuple[str, str]) -> Iterat
 
 def _drift(drift: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for item in drift:
-        field, old, new = (
-            escape_line(str(item.get(key, ""))) for key in ("field", "committed", "current")
-        )
+        field, old, new = (escape_line(str(item.get(key, ""))) for key in ("field", "committed", "current"))
         yield f"# {field}: {old or '(none)'} -> {new or '(none)'}"

@@ -159,9 +159,7 @@ def _result(tool: Mapping[str, Any]) -> str:
     return f"{outcome.label}: {escape_line(outcome.reason)}"
 
 
-def _facing(
-    left: Sequence[str], right: Sequence[str]
-) -> Iterator[tuple[str | None, str | None]]:
+def _facing(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
     """Lines that belong side by side: equal ones, then those that start with the same word."""
     words = [[line.lstrip().split(" ")[0] for line in lines] for lines in (left, right)]
     for row in align(left, right, words[0], words[1]):

@@ -52,10 +52,11 @@ def families(nodes: Sequence[Node]) -> list[Lane]:
     A parent that is not among the nodes becomes a deleted session. Damaged links that form a circle are cut.
     """
     lanes = {str(node["sessionId"]): _lane(node) for node in nodes}
+    cut = _circles(lanes)
     roots: list[Lane] = []
     for node in nodes:
         lane = lanes[str(node["sessionId"])]
-        if lane.parent_id is None or _in_circle(lane, lanes):
+        if lane.parent_id is None or lane.id in cut:
             roots.append(lane)
             continue
         parent = lanes.get(lane.parent_id)
@@ -99,14 +100,20 @@ def _summary(saves: Sequence[Mapping[str, Any]]) -> str:
     return escape_line(", ".join(tools))
 
 
-def _in_circle(lane: Lane, lanes: Mapping[str, Lane]) -> bool:
-    """Whether the lane's parents lead back to it, and it is the one of the circle to cut at."""
-    circle = [lane.id]
-    above = lane.parent_id
-    while above is not None and above in lanes and above not in circle:
-        circle.append(above)
-        above = lanes[above].parent_id
-    return above == lane.id and lane.id == min(circle)
+def _circles(lanes: Mapping[str, Lane]) -> set[str]:
+    """One session of each circle of parents."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    for start in lanes:
+        path: set[str] = set()
+        above: str | None = start
+        while above is not None and above in lanes and above not in seen:
+            seen.add(above)
+            path.add(above)
+            above = lanes[above].parent_id
+        if above is not None and above in path:
+            found.add(above)
+    return found
 
 
 def _attach(parent: Lane, lane: Lane, link: Mapping[str, Any]) -> None:

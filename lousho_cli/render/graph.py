@@ -15,15 +15,13 @@ Piece = tuple[str, str]
 Line = list[Piece]
 Item = Stretch | Lane | str
 
-_ROOM_FOR_TEXT = 40
+_ROOM_FOR_TEXT = 48
 _LONGEST_PLAIN_STRETCH = 4
 _UNICODE = {"node": "● ", "gone": "○ ", "lane": "│ ", "fork": "├─", "last": "╰─", "end": "╰ ", "here": "←"}
 _ASCII = {"node": "* ", "gone": "o ", "lane": "| ", "fork": "|-", "last": "`-", "end": "` ", "here": "<-"}
 
 
-def show_graph(
-    surface: Surface, nodes: Sequence[Mapping[str, Any]], session_id: str | None = None
-) -> None:
+def show_graph(surface: Surface, nodes: Sequence[Mapping[str, Any]], session_id: str | None = None) -> None:
     """Print sessions as a tree: each session's steps in a lane of its own, forks leaving at their step.
 
     A node is `{sessionId, parent: {sessionId, seq, step?} | None, status, step, steps: [save]}`, its saves

@@ -25,13 +25,12 @@ class TerminalRun:
         self._status = StatusLine(surface)
         self._running: dict[str, str] = {}
         self._model = ""
-        self._in_text = False
         self._column_open = False
         self._handlers: dict[str, Callable[[Data], None]] = {
             "run.start": self._run_start,
             "step.start": self._step_start,
             "text.delta": self._text_delta,
-            "reasoning.delta": lambda data: self._status.show(f"{self._model} is thinking"),
+            "reasoning.delta": lambda data: self._wait(f"{self._model} is thinking"),
             "tool.start": self._tool_start,
             "tool.done": self._tool_done,
             "tool.error": self._tool_error,
@@ -61,10 +60,15 @@ class TerminalRun:
         with self._status.above():
             self._surface.console.print(line, soft_wrap=True)
 
+    def _wait(self, label: str) -> None:
+        """Say what is waited for, on a line of its own: redrawing would take text on the same line away."""
+        self._end_text()
+        self._status.show(label)
+
     def _end_text(self) -> None:
-        if self._in_text and self._column_open:
+        if self._column_open:
             self._surface.stream.write("\n")
-        self._in_text = self._column_open = False
+        self._column_open = False
 
     def _run_start(self, data: Data) -> None:
         self._model = escape_line(str(data.get("model") or "the model"))
@@ -79,7 +83,7 @@ class TerminalRun:
         self._model = escape_line(str(data.get("model") or self._model))
         self.reply_shown = False
         self._print((f"step {data.get('step')}", "bold"), (f"{self._dot()}{self._model}", "dim"))
-        self._status.show(f"waiting for {self._model}")
+        self._wait(f"waiting for {self._model}")
 
     def _text_delta(self, data: Data) -> None:
         text = escape(str(data.get("text") or ""))
@@ -88,7 +92,7 @@ class TerminalRun:
         self._status.clear()
         self._surface.stream.write(text)
         self._surface.stream.flush()
-        self._in_text = self.reply_shown = True
+        self.reply_shown = True
         self._column_open = not text.endswith("\n")
 
     def _tool_start(self, data: Data) -> None:
@@ -119,7 +123,7 @@ class TerminalRun:
 
     def _wait_for_tools(self) -> None:
         if self._running:
-            self._status.show(f"running {', '.join(self._running.values())}")
+            self._wait(f"running {', '.join(self._running.values())}")
         else:
             self._status.clear()
 

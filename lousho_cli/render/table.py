@@ -73,9 +73,7 @@ def _least(cells: Sequence[Cell], column: Column) -> int:
     return max([16, *(cell_len(word) for word in words)])
 
 
-def _as_columns(
-    surface: Surface, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
-) -> None:
+def _as_columns(surface: Surface, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -98,9 +96,7 @@ def _as_columns(
     surface.console.print(table)
 
 
-def _clip_room(
-    surface: Surface, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
-) -> int:
+def _clip_room(surface: Surface, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> int:
     widths = _widths(columns, rows)
     others = sum(w + _GAP for c, w in zip(columns, widths, strict=True) if not c.clips)
     return max(1, surface.width - others - _GAP)
@@ -112,9 +108,7 @@ def _clipped(surface: Surface, text: str, width: int) -> str:
     return shorten(text, width, surface.mark("more"))
 
 
-def _as_blocks(
-    surface: Surface, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
-) -> None:
+def _as_blocks(surface: Surface, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
     """The first whole column as the heading. What may not be broken is left to the terminal to break."""
     from rich.text import Text
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-_UNSAFE = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
-)
+_UNSAFE = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
 _IN_TEXT = re.compile(f"[{_UNSAFE}]")
 _IN_LINE = re.compile(rf"[\t\n{_UNSAFE}]")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TypeGuard
 
 from ..errors import StorageError
 from ..execution.messages import JsonObject
@@ -55,11 +56,19 @@ def request_data(folder: AgentFolder, approval_id: str) -> JsonObject | None:
         pending = content.get("pending")
         if not isinstance(pending, dict) or pending.get("id") != approval_id:
             raise damaged_approval(folder.request(approval_id), "it is about another approval")
-        return content
+        snapshot = content.get("snapshot")
+        if is_legacy(snapshot):
+            pending = {"sessionId": snapshot.get("sessionId"), "agent": folder.agent, **pending}
+        return {**content, "pending": pending}
     for pending in pending_here(folder):
         if pending["id"] == approval_id:
             return {"pending": pending}
     return None
+
+
+def is_legacy(snapshot: Any) -> TypeGuard[JsonObject]:
+    """Whether a snapshot is one of the TypeScript SDK."""
+    return isinstance(snapshot, dict) and "currentMessages" in snapshot
 
 
 def decision_data(folder: AgentFolder, approval_id: str) -> JsonObject | None:
@@ -79,5 +88,15 @@ def pending_here(folder: AgentFolder) -> Iterator[JsonObject]:
 
 def waiting(folder: AgentFolder) -> list[JsonObject]:
     """The approvals that wait for a human, oldest first."""
-    undecided = [p for p in pending_here(folder) if decision_data(folder, str(p["id"])) is None]
+    undecided = [
+        pending if "digest" in pending else _asked(folder, pending)
+        for pending in pending_here(folder)
+        if decision_data(folder, str(pending["id"])) is None
+    ]
     return sorted(undecided, key=lambda pending: str(pending.get("createdAt", "")))
+
+
+def _asked(folder: AgentFolder, pending: JsonObject) -> JsonObject:
+    """What the request file says where the session itself, of an older layout, says less."""
+    request = request_data(folder, str(pending["id"]))
+    return request["pending"] if request is not None else pending

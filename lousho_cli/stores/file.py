@@ -14,14 +14,14 @@ from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession, stamp
 from ..execution.state import Record, State, apply
 from .file_approvals import FileApprovals
-from .files import path_exists, remove_file, sync_folder
+from .files import path_exists, read_file, remove_file, sync_folder
 from .folder import AgentFolder, agent_folder
 from .history_file import HistoryFile
 from .journal import Header, Journal, record_line
 from .lease import Lease
 from .memory import entry_of
-from .reader import load_journal, summary
-from .trail import Trail, save_of
+from .reader import load_journal, session_summary
+from .trail import Save, Trail, save_of
 from .writer import JournalWriter
 
 _FLUSHED_KINDS = frozenset(("pause", "finish", "abort", "fork", "delete"))
@@ -70,7 +70,8 @@ class FileCheckpoints:
 
     async def delete(self, session_id: str, *, keep_history: bool = False) -> None:
         path = self._folder.journal(session_id)
-        if not path_exists(path):
+        legacy = self._folder.legacy_checkpoint(session_id)
+        if not path_exists(path) and legacy is None:
             return
         if keep_history:
             session = await self.open_session(session_id)
@@ -81,7 +82,11 @@ class FileCheckpoints:
             return
         lease = Lease(self._folder, session_id)
         try:
-            # The journal goes first: without it the session does not exist, whatever else is left.
+            # An older layout's file would come back to life behind the journal; without both the session
+            # does not exist, whatever else is left.
+            if legacy is not None:
+                remove_file(legacy)
+                remove_file(self._folder.legacy_history(legacy))
             remove_file(path)
             sync_folder(path.parent)
             remove_file(self._folder.history(session_id))
@@ -93,7 +98,8 @@ class FileCheckpoints:
 
     async def kept_saves(self, session_id: str) -> KeptSaves | None:
         journal = self._journal(session_id)
-        return None if journal.header is None else journal.trail.kept_saves()
+        known = journal.header is not None or journal.state.exists
+        return journal.trail.kept_saves() if known else None
 
     async def fork_session(
         self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
@@ -107,20 +113,17 @@ class FileCheckpoints:
         name, lease = self._free_name(session_id, new_session_id)
         try:
             forked = apply(state.as_session(name), record)
-            self._write_fork(name, session_id, source, save.end, record, forked)
+            self._write_fork(name, session_id, source, save, record, forked)
         finally:
             lease.release()
         return forked
 
     def _write_fork(
-        self, name: str, session_id: str, source: Journal, end: int, record: Record, forked: State
+        self, name: str, session_id: str, source: Journal, save: Save, record: Record, forked: State
     ) -> None:
-        """Copy the source's lines up to `end` behind a header of the fork's own, and add the fork's save."""
-        assert source.header is not None
+        """Copy the source's lines up to `save` behind a header of the fork's own, and add the fork's save."""
         header = Header(name, self._folder.agent, record.at, record.parent)
-        lines = self._folder.journal(session_id).read_bytes()
-        own = lines[lines.index(b"\n") + 1 : end]
-        data = header.line() + own + (b"" if own.endswith(b"\n") else b"\n") + record_line(record)
+        data = header.line() + self._lines(session_id, source, save) + record_line(record)
         writer = JournalWriter(self._folder.journal(name), name, 0)
         try:
             writer.append(data)
@@ -131,14 +134,22 @@ class FileCheckpoints:
         history = HistoryFile(self._folder.history(name), name, self._limit, trail, record.parent)
         history.changed(flush=True)
 
+    def _lines(self, session_id: str, source: Journal, save: Save) -> bytes:
+        """The source's lines up to `save`, its header aside."""
+        if source.header is None:
+            return b"".join(record_line(each) for each in source.upgrade if each.seq <= save.seq)
+        data = read_file(self._folder.journal(session_id)) or b""
+        lines = data[data.index(b"\n") + 1 : save.end]
+        return lines if lines.endswith(b"\n") else lines + b"\n"
+
     def _free_name(self, session_id: str, wanted: str | None) -> tuple[str, Lease]:
         """A name no session has, held until the fork is written."""
         n = 1
         while True:
             name = wanted if wanted is not None else fork_name(session_id, n)
-            if summary(self._folder.journal(name), self._folder.agent, name) is None:
+            if session_summary(self._folder, name) is None:
                 lease = Lease(self._folder, name)
-                if summary(self._folder.journal(name), self._folder.agent, name) is None:
+                if session_summary(self._folder, name) is None:
                     return name, lease
                 lease.release()
             if wanted is not None:
@@ -158,6 +169,7 @@ class FileSession:
         self.fence = self.state.fence + 1
         self._lease = lease
         self._header = journal.header
+        self._upgrade = journal.upgrade
         self._agent = folder.agent
         self._trail = journal.trail
         self._writer = JournalWriter(folder.journal(session_id), session_id, journal.end, journal.whole)
@@ -170,7 +182,8 @@ class FileSession:
         if self._header is None:
             assert state.session_id is not None
             self._header = Header(state.session_id, self._agent, record.at)
-            line = self._header.line() + line
+            older = b"".join(record_line(each) for each in self._upgrade)
+            line = self._header.line() + older + line
         self._writer.append(line)
         self.state = state
         self._trail.add(save_of(record, state, self._writer.end), state)

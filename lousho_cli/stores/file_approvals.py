@@ -20,11 +20,17 @@ from ..execution.protocols import StoredApproval
 from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval, Record
 from ..execution.session import now
 from ..execution.unset import UNSET
-from .approvals_reader import damaged_approval, decision_data, pending_here, request_data
+from .approvals_reader import (
+    damaged_approval,
+    decision_data,
+    is_legacy,
+    pending_here,
+    request_data,
+)
 from .files import create_once, make_folder, replace_file
 from .folder import AgentFolder
 from .journal import json_bytes
-from .reader import load_journal, summary
+from .reader import load_journal, session_summary
 
 VERSION = 1
 R = TypeVar("R", bound=Record)
@@ -52,8 +58,13 @@ class FileApprovals:
         if request is None:
             return None
         path = self._folder.request(approval_id)
+        snapshot = request.get("snapshot")
         pending = _parse(path, PendingApproval, request["pending"])
-        stored = StoredApproval(pending, lambda: self._snapshot(pending, request.get("snapshot")))
+        stored = StoredApproval(
+            pending,
+            lambda: self._snapshot(pending, snapshot),
+            runs_later_calls=not is_legacy(snapshot) or "remainingToolCalls" in snapshot,
+        )
         decision = decision_data(self._folder, approval_id)
         return stored if decision is None else self._decided(stored, decision)
 
@@ -93,12 +104,16 @@ class FileApprovals:
         return pending.session_id is None or self._waits_for(pending.session_id) in (None, pending.id)
 
     def _waits_for(self, session_id: str) -> str | None:
-        found = summary(self._folder.journal(session_id), self._folder.agent, session_id)
+        found = session_summary(self._folder, session_id)
         if found is None:
             return None
         return str(found.approval["id"]) if found.approval else ""
 
     def _snapshot(self, pending: PendingApproval, embedded: Any) -> Checkpoint | None:
+        if is_legacy(embedded):
+            from .legacy import snapshot_checkpoint
+
+            return snapshot_checkpoint(embedded, pending.id)
         if embedded is not None:
             return _parse(self._folder.request(pending.id), Checkpoint, embedded)
         if pending.session_id is None:

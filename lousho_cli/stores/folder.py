@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .files import real_folder, storage
+from .files import path_exists, real_folder, storage
 from .ids import check_id, decode_id, encode_id
 
 JOURNAL_SUFFIX = ".jsonl"
 DECISION_SUFFIX = "~decision.json"
-STATE_FOLDERS = ("checkpoints", "checkpoint-history", "approvals", "locks")
+_NEVER_IN_NAMES = frozenset("/\\\0")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,17 @@ class AgentFolder:
     def journal(self, session_id: str) -> Path:
         return self.checkpoints / f"{encode_id(session_id)}{JOURNAL_SUFFIX}"
 
+    def legacy_checkpoint(self, session_id: str) -> Path | None:
+        """The checkpoint file of the TypeScript SDK, whose name is the raw id where a file can bear it."""
+        names = [encode_id(session_id)]
+        if not set(session_id) & _NEVER_IN_NAMES and not session_id.startswith("."):
+            names.append(session_id)
+        paths = [self.checkpoints / f"{name}.json" for name in names]
+        return next((path for path in paths if path_exists(path)), None)
+
+    def legacy_history(self, checkpoint: Path) -> Path:
+        return self.path / "checkpoint-history" / checkpoint.name
+
     def history(self, session_id: str) -> Path:
         return self.path / "checkpoint-history" / f"{encode_id(session_id)}.json"
 
@@ -56,6 +67,15 @@ class AgentFolder:
     def journals(self) -> Iterator[Path]:
         """The journals there are, by name."""
         return self._files(self.checkpoints, JOURNAL_SUFFIX)
+
+    def legacy_ids(self) -> Iterator[str]:
+        """The ids of sessions that only the TypeScript SDK has written."""
+        for path in self._files(self.checkpoints, ".json"):
+            for session_id in dict.fromkeys((decode_id(path.stem), path.stem)):
+                if session_id and not path_exists(self.journal(session_id)):
+                    if self.legacy_checkpoint(session_id) == path:
+                        yield session_id
+                        break
 
     def request_ids(self) -> list[str]:
         """The ids of the approvals that were asked for here."""

@@ -43,7 +43,8 @@ class Header:
 
     def line(self) -> bytes:
         data: JsonObject = {
-            "version": VERSION, "sessionId": self.session_id, "agent": self.agent, "createdAt": self.created_at,
+            "version": VERSION, "sessionId": self.session_id, "agent": self.agent,
+            "createdAt": self.created_at,
         }  # fmt: skip
         if self.parent is not None:
             data["parent"] = self.parent
@@ -59,6 +60,7 @@ class Journal:
         trail: the kept saves with their states.
         end: where the valid part ends, in bytes; what follows is torn.
         whole: whether the valid part ends with a line break.
+        upgrade: records of an older layout that the journal has to begin with.
     """
 
     header: Header | None
@@ -66,6 +68,7 @@ class Journal:
     trail: Trail
     end: int
     whole: bool = True
+    upgrade: tuple[Record, ...] = ()
 
 
 def seal(data: JsonObject) -> bytes:
@@ -142,6 +145,8 @@ def parse_header(line: bytes) -> Header | None:
         return None
     try:
         data = json.loads(line)
+        if data["version"] != VERSION:
+            return None
         parent = data.get("parent")
         if parent is not None:
             parent = {**parent, "seq": int(parent["seq"]), "sessionId": str(parent["sessionId"])}
@@ -208,13 +213,10 @@ def _holds_record(line: bytes) -> bool:
 
 
 def _damaged(path: Path, session_id: str, position: int, state: State) -> StorageError:
-    readable = (
-        f"saves up to {state.seq} (step {state.step}) are readable"
-        if state.seq
-        else "nothing before it is readable"
-    )
+    readable = f"saves up to {state.seq} (step {state.step})" if state.seq else "no saves"
     return StorageError(
-        f"the journal of session {session_id!r} is damaged at byte {position}: {path}; {readable}, and valid saves follow",
+        f"the journal of session {session_id!r} is damaged at byte {position}: {path}; "
+        f"{readable} before that are readable, and valid saves follow",
         code="LOUSHO_SESSION_FILE_CORRUPT",
         hint="restore the file from a copy; it was not changed",
     )

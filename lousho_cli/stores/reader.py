@@ -17,7 +17,8 @@ from ..execution.messages import JsonObject
 from ..execution.state import State
 from .files import open_regular, read_file, storage
 from .folder import AgentFolder
-from .journal import Header, Journal, last_record, parse_header, read_journal
+from .ids import decode_id
+from .journal import Journal, last_record, parse_header, read_journal
 from .trail import Save, Trail
 
 _HEADER_BYTES = 4096
@@ -51,14 +52,23 @@ def load_journal(folder: AgentFolder, session_id: str, limit: int) -> Journal:
     """The whole session; an empty one if there is no file."""
     path = folder.journal(session_id)
     data = read_file(path)
-    if data is None:
-        return Journal(None, State(session_id), Trail(limit), 0)
-    return read_journal(path, data, session_id, limit)
+    if data is not None:
+        return read_journal(path, data, session_id, limit)
+    if folder.legacy_checkpoint(session_id) is not None:
+        from .legacy import load_legacy
+
+        legacy = load_legacy(folder, session_id, limit)
+        if legacy is not None:
+            return legacy
+    return Journal(None, State(session_id), Trail(limit), 0)
 
 
-def session_exists(folder: AgentFolder, session_id: str) -> bool:
-    """Whether the session has a save, judged by its file's end."""
-    return summary(folder.journal(session_id), folder.agent, session_id) is not None
+def session_summary(folder: AgentFolder, session_id: str) -> SessionSummary | None:
+    """One session, reading only the two ends of its file; None if there is none."""
+    found = summary(folder.journal(session_id), folder.agent, session_id)
+    if found is not None or folder.legacy_checkpoint(session_id) is None:
+        return found
+    return _whole(load_journal(folder, session_id, 0), folder.agent)
 
 
 def read_state(folder: AgentFolder, session_id: str, limit: int, seq: int | None = None) -> State:
@@ -87,7 +97,7 @@ def no_session(session_id: str) -> NotFoundError:
 
 def read_history(folder: AgentFolder, session_id: str, limit: int) -> list[Save]:
     """The kept saves, newest first: from the history file if it is up to date, else from the journal."""
-    newest = summary(folder.journal(session_id), folder.agent, session_id)
+    newest = session_summary(folder, session_id)
     known = _history_file(folder, session_id, limit)
     if known is not None and newest is not None and known and known[-1].seq == newest.seq:
         return known[::-1]
@@ -110,7 +120,7 @@ def _save(entry: JsonObject) -> Save:
     return Save(
         int(entry["seq"]), int(entry["step"]), str(entry["status"]), str(entry["savedAt"]),
         str(entry["event"]), int(entry["messages"]), int(entry["end"]), tuple(entry.get("tools", ())),
-        entry.get("finishReason"), entry.get("approvalId"),
+        entry.get("finishReason"), entry.get("approvalId"), entry.get("note"),
     )  # fmt: skip
 
 
@@ -120,13 +130,20 @@ def summaries(folder: AgentFolder) -> Iterator[SessionSummary]:
         try:
             found = summary(path, folder.agent)
         except StorageError as error:
-            found = SessionSummary(path.stem, folder.agent, "damaged", 0, 0, "", "", problem=error)
+            found = _unreadable(decode_id(path.stem) or path.stem, folder.agent, error)
+        if found is not None:
+            yield found
+    for session_id in folder.legacy_ids():
+        try:
+            found = _whole(load_journal(folder, session_id, 0), folder.agent)
+        except StorageError as error:
+            found = _unreadable(session_id, folder.agent, error)
         if found is not None:
             yield found
 
 
 def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSummary | None:
-    """One session's summary; None if the file holds no save, or a deletion was its last.
+    """The session of one journal; None if the file holds no save, or a deletion was its last.
 
     Raises:
         StorageError: the file cannot be read, or its last saves are damaged.
@@ -142,54 +159,31 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
             record = last_record(lambda offset, length: _pread(fd, length, offset), size)
         finally:
             os.close(fd)
-    if header is None or record is None:
-        return _without_ends(path, agent, session_id)
-    if session_id is not None and header.session_id != session_id:
-        return _without_ends(path, agent, session_id)
+    if header is None or record is None or session_id not in (None, header.session_id):
+        # Torn before its first save, written by a newer version, or damaged: reading all of it tells.
+        known = session_id or decode_id(path.stem) or path.stem
+        return _whole(read_journal(path, read_file(path) or b"", known, 0), agent)
     if record.kind == "delete":
         return None
-    return _summarize(
-        header,
-        record.status,
-        record.step,
-        record.seq,
-        record.at,
-        record.approval,
-        record.finish_reason,
-        agent,
-    )
-
-
-def _summarize(
-    header: Header, status: str, step: int, seq: int, at: str, approval: JsonObject | None,
-    finish_reason: str | None, agent: str,
-) -> SessionSummary:  # fmt: skip
     return SessionSummary(
-        header.session_id, agent, status, step, seq, at, header.created_at, header.parent,
-        approval if status == "awaiting-approval" else None, finish_reason,
+        header.session_id, agent, record.status, record.step, record.seq, record.at, header.created_at,
+        header.parent, record.approval, record.finish_reason,
     )  # fmt: skip
 
 
-def _without_ends(path: Path, agent: str, session_id: str | None) -> SessionSummary | None:
-    """A file whose ends say nothing: torn before its first save, newer, or damaged. The full reading tells."""
-    from .ids import decode_id
-
-    data = read_file(path) or b""
-    known = session_id or decode_id(path.stem)
-    journal = read_journal(path, data, known or path.stem, 0)
+def _whole(journal: Journal, agent: str) -> SessionSummary | None:
+    """The summary of a session that was read from beginning to end."""
     state, header = journal.state, journal.header
-    if header is None or not state.exists:
+    if not state.exists or state.session_id is None:
         return None
-    return _summarize(
-        header,
-        state.status,
-        state.step,
-        state.seq,
-        state.saved_at,
-        state.approval,
-        state.finish_reason,
-        agent,
-    )
+    return SessionSummary(
+        state.session_id, agent, state.status, state.step, state.seq, state.saved_at,
+        header.created_at if header else "", state.parent, state.approval, state.finish_reason,
+    )  # fmt: skip
+
+
+def _unreadable(session_id: str, agent: str, problem: StorageError) -> SessionSummary:
+    return SessionSummary(session_id, agent, "damaged", 0, 0, "", "", problem=problem)
 
 
 def _pread(fd: int, length: int, offset: int) -> bytes:

@@ -23,6 +23,7 @@ class Save:
         end: where its record ends in the journal, in bytes; 0 in other stores.
         tools: the tools it is about: called, answered, or waiting for a decision.
         finish_reason, approval_id: as in the checkpoint.
+        note: who decided what, for a decision.
     """
 
     seq: int
@@ -35,6 +36,7 @@ class Save:
     tools: tuple[str, ...] = ()
     finish_reason: str | None = None
     approval_id: str | None = None
+    note: str | None = None
 
     def to_json(self) -> JsonObject:
         data: JsonObject = {
@@ -47,6 +49,8 @@ class Save:
             data["finishReason"] = self.finish_reason
         if self.approval_id is not None:
             data["approvalId"] = self.approval_id
+        if self.note is not None:
+            data["note"] = self.note
         return data
 
 
@@ -55,7 +59,22 @@ def save_of(record: Record, state: State, end: int = 0) -> Save:
     return Save(
         record.seq, record.step, record.status, record.at, record.kind, state.message_count, end,
         _tools(record), record.finish_reason, str(approval["id"]) if approval else None,
+        _note(record),
     )  # fmt: skip
+
+
+def _note(record: Record) -> str | None:
+    if record.kind != "decision":
+        return None
+    for mark in (record.marks or {}).values():
+        if mark.grant is not None:
+            return f"approved by {mark.grant.by}"
+    for message in (record.results or {}).values():
+        approval = message.get("approval")
+        if isinstance(approval, dict):
+            verb = "result supplied" if approval.get("approved") else "rejected"
+            return f"{verb} by {approval.get('by')}"
+    return None
 
 
 def _tools(record: Record) -> tuple[str, ...]:

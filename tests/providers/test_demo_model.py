@@ -10,7 +10,8 @@ from demo_play import Dialogue, Failed, ask, assistant, fixed, result, schema, u
 
 from lousho_cli.execution.log import Log
 from lousho_cli.execution.messages import MessageData, calls_of
-from lousho_cli.providers.demo import DemoModel, is_dry
+from lousho_cli.providers.demo import DemoModel
+from lousho_cli.providers.demo_outcomes import is_dry
 
 FIND = schema("find_tables", party_size="integer", day="string", time="string")
 BOOK = schema("book_table", party_size="integer", day="string", time="string", restaurant="string")
@@ -376,14 +377,14 @@ def test_the_same_transcript_gives_the_same_turn_with_a_plausible_count() -> Non
 
 def test_a_turn_costs_the_same_however_long_the_transcript_is() -> None:
     class CountingLog(Log):
-        __slots__ = ("looked_at",)
+        looked_at = 0
 
         def slice(self, start: int, stop: int | None = None) -> Iterator[MessageData]:
             self.looked_at = max(self.looked_at, len(self) - start)
             return super().slice(start, stop)
 
-    log = CountingLog([user("hello"), {"role": "assistant", "content": "hi"}] * 5000 + [user("Book a table")])
-    log.looked_at = 0
+    hello: list[MessageData] = [user("hello"), {"role": "assistant", "content": "hi"}]
+    log = CountingLog([*hello * 5000, user("Book a table")])
     assert ask(log, ALL).tool_calls[0].name == "find_tables"
     assert 0 < log.looked_at <= 40
 

@@ -154,8 +154,8 @@ def test_a_broken_script_is_named_with_its_place(tmp_path: Path, text: str, says
 
 
 def test_a_script_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot read the script .*missing.json"):
+    with pytest.raises(ConfigurationError, match=r"cannot read the script .*missing\.json"):
         ask(ScriptFile(tmp_path / "missing.json"), Log([USER]))
     (tmp_path / "latin.json").write_bytes(b'["caf\xe9"]')
-    with pytest.raises(ConfigurationError, match="latin.json cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"latin\.json cannot be read"):
         ask(ScriptFile(tmp_path / "latin.json"), Log([USER]))

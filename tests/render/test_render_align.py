@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ def longest(a: list[int], b: list[int]) -> int:
 def test_the_subsequence_is_common_growing_and_longest(a: list[int], b: list[int]) -> None:
     pairs = common_subsequence(a, b)
     assert all(a[i] == b[j] for i, j in pairs)
-    assert all(p[0] < q[0] and p[1] < q[1] for p, q in zip(pairs, pairs[1:], strict=False))
+    assert all(p[0] < q[0] and p[1] < q[1] for p, q in pairwise(pairs))
     assert len(pairs) == longest(a, b)
 
 

@@ -76,7 +76,12 @@ def test_an_empty_inbox() -> None:
 
 @pytest.mark.parametrize("surface_width", [None, 20, 40, 120])
 def test_the_panel_shows_exactly_what_will_run(surface_width: int | None) -> None:
-    args = {"name": HOSTILE, "lines": "a\nb\tc", "deep": [{"x": [1, 2.5, None, True]}] * 9, "long": "n " * 200}
+    args = {
+        "name": HOSTILE,
+        "lines": "a\nb\tc",
+        "deep": [{"x": [1, 2.5, None, True]}] * 9,
+        "long": "n " * 200,
+    }
     surface = pipe() if surface_width is None else screen(surface_width)
     text = panel(surface, approval(args=args))
     assert json_in(text) == args
@@ -108,7 +113,13 @@ def test_a_call_that_may_have_happened_is_announced() -> None:
 
 def test_the_panel_says_who_asks_and_until_when() -> None:
     text = panel(screen(), approval(expiresAt="2026-03-01T15:00:00Z"))
-    for words in ("session  chat-42", "agent    concierge", "call     call_1", "asked    1h ago", "expires  in 3h"):
+    for words in (
+        "session  chat-42",
+        "agent    concierge",
+        "call     call_1",
+        "asked    1h ago",
+        "expires  in 3h",
+    ):
         assert words in text
 
 

@@ -26,7 +26,8 @@ step = {"text": "z" * 300, "tools": [{"name": "t", "args": {}, "result": 1}]}
 diff.show_diff(surface, "a", "b", {"a": [step], "b": [], "divergedAt": 1, "drift": []})
 with live.LiveRun(surface) as run:
     run.handle({"type": "tool.start", "data": {"toolName": "t", "args": "{}"}})
-    run.handle({"type": "tool.done", "data": {"toolName": "t", "result": '"' + "w" * 300 + '"', "seconds": 1}})
+    done = {"toolName": "t", "result": '"' + "w" * 300 + '"', "seconds": 1}
+    run.handle({"type": "tool.done", "data": done})
 assert "rich" not in sys.modules, "rich was imported"
 """
 

@@ -18,7 +18,9 @@ Step = dict[str, Any]
 REJECTED = {"error": "rejected by ana", "kind": "rejected", "note": "too dear"}
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.text("ab[.", max_size=2),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.", max_size=2), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.", max_size=2), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -84,7 +85,7 @@ def test_steps_of_a_second_run_are_apart_from_those_of_the_first() -> None:
 def test_deep_trees_go_on_below_within_the_width() -> None:
     names = [f"s{n}" for n in range(1500)]
     nodes = [node("s0", None, save(1, 1), save(2, 2))]
-    nodes += [node(b, (a, 1, 1), save(1, 1), save(2, 2)) for a, b in zip(names, names[1:], strict=False)]
+    nodes += [node(b, (a, 1, 1), save(1, 1), save(2, 2)) for a, b in pairwise(names)]
     text = draw(nodes, None, screen(80))
     assert max(map(len, text.split("\n"))) <= 80
     assert all(f"● {name} " in text for name in names)

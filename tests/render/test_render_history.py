@@ -76,7 +76,7 @@ def test_columns_stand_under_their_titles() -> None:
 def test_session_ids_and_parents_are_whole_at_every_width(width: int) -> None:
     surface = screen(width)
     long = "x" * 150
-    sessions = [
+    sessions: list[dict[str, Any]] = [
         {"sessionId": long, "agent": "a", "status": "finished", "step": 3, "savedAt": "2026-03-01T11:00:00Z"},
         {"sessionId": "trip.fork-1", "agent": "a", "parent": {"sessionId": "trip", "seq": 3}},
     ]
@@ -93,7 +93,9 @@ def test_no_sessions_is_said_on_a_terminal_and_is_no_line_in_a_pipe() -> None:
 
 
 def test_hostile_text_is_harmless_in_lists() -> None:
-    entry = save(1, "pause", status=HOSTILE, savedAt=HOSTILE, tools=[HOSTILE], approvalId=HOSTILE, note=HOSTILE)
+    entry = save(
+        1, "pause", status=HOSTILE, savedAt=HOSTILE, tools=[HOSTILE], approvalId=HOSTILE, note=HOSTILE
+    )
     session = {"sessionId": HOSTILE, "agent": HOSTILE, "status": HOSTILE, "savedAt": HOSTILE}
     for surface in (pipe(), screen(600), screen(40)):
         show_history(surface, HOSTILE, [entry], NOW)

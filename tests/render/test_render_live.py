@@ -26,7 +26,14 @@ RUN: list[Event] = [
     ("step.start", {"step": 2, "model": "demo"}),
     ("text.delta", {"text": "Done."}),
     ("step.done", {"step": 2, "usage": {}}),
-    ("run.done", {"finishReason": "stop", "steps": 2, "usage": {"inputTokens": 1200, "outputTokens": 30, "costUsd": 0.5}}),
+    (
+        "run.done",
+        {
+            "finishReason": "stop",
+            "steps": 2,
+            "usage": {"inputTokens": 1200, "outputTokens": 30, "costUsd": 0.5},
+        },
+    ),
 ]
 
 
@@ -106,7 +113,11 @@ def test_unknown_events_are_passed_over() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [("timeout", "✗ pay  timed out: late"), ("rejected", "⊘ pay  rejected, did not run: late"), ("cancelled", "■ pay  cancelled: late")],
+    [
+        ("timeout", "✗ pay  timed out: late"),
+        ("rejected", "⊘ pay  rejected, did not run: late"),
+        ("cancelled", "■ pay  cancelled: late"),
+    ],
 )
 def test_errors_are_shown_as_what_they_are(kind: str, words: str) -> None:
     surface = screen()
@@ -115,14 +126,15 @@ def test_errors_are_shown_as_what_they_are(kind: str, words: str) -> None:
 
 
 def test_an_approval_shows_its_id_whole_and_a_changed_agent_is_a_warning() -> None:
-    approval = {"id": "ap_" + "7" * 60, "toolName": "pay", "args": {"eur": 5}, "kind": "interrupted"}
+    ident = "ap_" + "7" * 60
+    approval = {"id": ident, "toolName": "pay", "args": {"eur": 5}, "kind": "interrupted"}
     events: list[Event] = [
         ("agent.drift", {"changes": ["instructions", "tool pay"]}),
         ("approval.requested", {"approval": approval}),
     ]
     for surface in (pipe(), screen(40)):
         play(surface, events)
-        assert approval["id"] in shown(surface)
+        assert ident in shown(surface)
         assert "may already have happened" in shown(surface)
         assert shown(surface).count("the agent changed") == 2
 
@@ -160,12 +172,24 @@ def test_the_live_line_counts_and_is_gone_at_the_end() -> None:
 
 def test_the_cursor_is_never_hidden_and_an_exception_leaves_a_clean_line() -> None:
     surface = screen(live=True)
-    with pytest.raises(KeyboardInterrupt), LiveRun(surface) as run:
-        run.handle({"type": "step.start", "data": {"step": 1, "model": "demo"}})
-        run.handle({"type": "text.delta", "data": {"text": "half a li"}})
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with LiveRun(surface) as run:
+            run.handle({"type": "step.start", "data": {"step": 1, "model": "demo"}})
+            run.handle({"type": "text.delta", "data": {"text": "half a li"}})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert "?25l" not in shown(surface)
     assert on_screen(shown(surface)) == ["step 1 · demo", "half a li", ""]
+
+
+def test_thinking_after_text_leaves_the_text() -> None:
+    surface = screen(live=True)
+    thinking: list[Event] = [("text.delta", {"text": "so far"}), ("reasoning.delta", {"text": "hm"})]
+    play(surface, [*RUN[:2], *thinking, *thinking])
+    assert on_screen(shown(surface))[2:] == ["so far", "so far", ""]
 
 
 def test_no_live_line_where_the_cursor_may_not_move() -> None:

@@ -31,7 +31,18 @@ def test_controls_and_invisible_characters_are_shown(text: str, expected: str) -
 
 
 @pytest.mark.parametrize(
-    "text", ["plain", "", "zażółć", "日本語", "👩\u200d👩\u200d👧", "نمی\u200cخواهم", "\xa0", "\\x1b", "\u2065\u206a"]
+    "text",
+    [
+        "plain",
+        "",
+        "zażółć",
+        "日本語",
+        "👩\u200d👩\u200d👧",
+        "نمی\u200cخواهم",
+        "\xa0",
+        "\\x1b",
+        "\u2065\u206a",
+    ],
 )
 def test_words_emoji_and_their_joiners_are_left_alone(text: str) -> None:
     assert escape(text) == text
@@ -78,7 +89,15 @@ def test_ago_of_no_instant_is_shown_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0.0004, "0ms"), (0.04, "40ms"), (0.0996, "0.1s"), (1.25, "1.2s"), (9.96, "10s"), (65, "1m 05s"), (7380, "2h 03m")],
+    [
+        (0.0004, "0ms"),
+        (0.04, "40ms"),
+        (0.0996, "0.1s"),
+        (1.25, "1.2s"),
+        (9.96, "10s"),
+        (65, "1m 05s"),
+        (7380, "2h 03m"),
+    ],
 )
 def test_durations(seconds: float, expected: str) -> None:
     assert duration(seconds) == expected

@@ -94,14 +94,17 @@ def test_results_stand_under_their_calls_whatever_their_order() -> None:
         result("c1", "a", "first"),
     ]
     lines = [line.split("\t")[1:4] for line in plain(messages)]
-    assert lines == [[what, name, ident] for name, ident in (("a", "c1"), ("b", "c2"), ("c", "c3")) for what in ("call", "result")]
+    pairs = (("a", "c1"), ("b", "c2"), ("c", "c3"))
+    assert lines == [[what, *pair] for pair in pairs for what in ("call", "result")]
     assert "no result yet" in drawn(messages)
 
 
 def test_an_id_used_in_two_turns_keeps_its_results_apart() -> None:
     messages = [
-        turn(call("c1", "a", {})), result("c1", "a", "first"),
-        turn(call("c1", "a", {})), result("c1", "a", "second"),
+        turn(call("c1", "a", {})),
+        result("c1", "a", "first"),
+        turn(call("c1", "a", {})),
+        result("c1", "a", "second"),
     ]
     results = [line for line in plain(messages) if "\tresult\t" in line]
     assert [line.split("\t")[-1] for line in results] == ['"first"', '"second"']
@@ -109,7 +112,7 @@ def test_an_id_used_in_two_turns_keeps_its_results_apart() -> None:
 
 def test_a_result_nobody_asked_for_is_shown() -> None:
     messages = [{"role": "user", "content": "hi"}, result("c9", "a", "lost")]
-    assert "2\tresult\ta\tc9\tok\t\"lost\"" in plain(messages)
+    assert '2\tresult\ta\tc9\tok\t"lost"' in plain(messages)
     assert "result that no turn asked for" in drawn(messages)
     assert "lost" in drawn(messages)
 

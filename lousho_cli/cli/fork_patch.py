@@ -1,0 +1,170 @@
+"""What the options of `lousho fork` say: where to fork, and what to change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..execution.kept import choose_save
+from ..execution.log import Log
+from ..execution.messages import MessageData
+from ..execution.unset import UNSET
+from ..stores.reader import load_journal
+from .place import FoundSession, Place
+from .run_options import parse_json
+from .streams import read_message
+
+
+@dataclass(frozen=True)
+class ForkPoint:
+    """The save to fork from, by its step or its seq."""
+
+    place: Place
+    found: FoundSession
+    from_step: int | None
+    at: int | None
+
+    def check(self) -> None:
+        """See that exactly one of step and seq was given.
+
+        Raises:
+            ConfigurationError: it was not.
+        """
+        if (self.from_step is None) == (self.at is None):
+            history = self.place.command("history", self.found.session_id)
+            raise ConfigurationError(
+                "say where to fork: --from-step N, or --at SEQ", hint=f"{history} lists both"
+            )
+
+    def log(self) -> Log:
+        """The transcript at that save.
+
+        Raises:
+            NotFoundError: it is not kept.
+        """
+        limit = self.place.settings.history_limit
+        trail = load_journal(self.found.folder, self.found.session_id, limit).trail
+        seq = choose_save(self.found.session_id, trail.kept_saves(), from_step=self.from_step, at=self.at)
+        kept = trail.at(seq)
+        assert kept is not None
+        return kept[1].log
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What to change. None and UNSET: not given.
+
+    Attributes:
+        tool_result: a call's id or a tool's name, and the result as a JSON value.
+        append_input: what to say behind the calls that are open there.
+        messages: the transcript to use instead.
+        business_state: any JSON value.
+    """
+
+    tool_result: tuple[str, Any] | None
+    append_input: str | None
+    messages: list[MessageData] | None
+    business_state: Any
+
+
+def read_options(
+    tool_result: str | None, append_input: str | None, messages: str | None, business_state: str | None
+) -> Changes:
+    """The changes of a command line. Of its texts, `-` reads standard input.
+
+    Raises:
+        ConfigurationError: one of them is wrong.
+    """
+    if messages == append_input == "-":
+        raise ConfigurationError(
+            "--messages and --append-input cannot both read standard input", hint="give one of them a value"
+        )
+    text = read_message(append_input)
+    if text is not None and not text.strip():
+        raise ConfigurationError("--append-input is empty", hint="say something, or leave it out")
+    return Changes(
+        None if tool_result is None else _tool_result(tool_result),
+        text,
+        None if messages is None else _messages(messages),
+        parse_json(business_state, "--business-state"),
+    )
+
+
+def patch_data(point: ForkPoint, changes: Changes) -> dict[str, Any]:
+    """The changes as a ForkPatch takes them, the tool named resolved to its call.
+
+    Raises:
+        ConfigurationError: no call or several calls of that name were made up to there.
+        NotFoundError: the save is not kept.
+    """
+    from ..execution.forking import call_named
+
+    patch: dict[str, Any] = {"append_input": changes.append_input, "business_state": changes.business_state}
+    replaced = changes.messages
+    if replaced is not None:
+        patch["messages"] = lambda stored: replaced
+    if changes.tool_result is not None:
+        name, result = changes.tool_result
+        log = point.log() if replaced is None else Log(m for m in replaced if m["role"] != "system")
+        patch["tool_result"] = {"tool_call_id": call_named(log, name), "result": result}
+    return patch
+
+
+def _tool_result(given: str) -> tuple[str, Any]:
+    """`CALL=JSON` in two. A call's id may hold `=` itself: the first one with JSON behind it counts."""
+    start = given.find("=")
+    if start < 1:
+        raise ConfigurationError(
+            f"--tool-result {given!r} is not CALL=JSON",
+            hint='for example get_weather=\'{"forecast": "rain"}\'',
+        )
+    while start > 0:
+        try:
+            return given[:start], parse_json(given[start + 1 :], "--tool-result")
+        except ConfigurationError:
+            start = given.find("=", start + 1)
+    call, _, text = given.partition("=")
+    raise ConfigurationError(
+        f"--tool-result {call}: {text!r} is not JSON",
+        hint=f"a text needs double quotes: --tool-result {call}='{json.dumps(text, ensure_ascii=False)}'",
+    )
+
+
+def _messages(file: str) -> list[MessageData]:
+    from pydantic import ValidationError
+
+    from ..execution.records import plain
+
+    where = "standard input" if file == "-" else file
+    try:
+        data = json.loads(_read(file))
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"--messages: {where} is not JSON: {error}", hint=_MESSAGES_HINT) from error
+    if not isinstance(data, list):
+        raise ConfigurationError(f"--messages: {where} is not a JSON list", hint=_MESSAGES_HINT)
+    found = []
+    for number, message in enumerate(data, 1):
+        try:
+            found.append(plain(message))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            place = ".".join(map(str, problem["loc"]))
+            raise ConfigurationError(
+                f"--messages: message {number} of {where}: {place}: {problem['msg']}", hint=_MESSAGES_HINT
+            ) from error
+    return found
+
+
+_MESSAGES_HINT = 'give a list as in "messages" of lousho show SESSION --json'
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return read_message(file) or ""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"--messages: {file} cannot be read: {error.strerror}") from error

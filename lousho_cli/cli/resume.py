@@ -1,0 +1,55 @@
+"""`lousho resume`: finish an unfinished run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import run_options as opt
+from .globals import Globals, command
+from .output import notice, print_json
+
+if TYPE_CHECKING:
+    from ..execution.state import State
+    from .place import FoundSession
+
+
+@command
+def resume(
+    options: Globals,
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id, or @last.")],
+    model: opt.Model = None,
+    max_steps: opt.MaxSteps = None,
+    tool_concurrency: opt.ToolConcurrency = None,
+    on_agent_drift: opt.OnAgentDrift = None,
+    business_state: opt.BusinessState = None,
+    wait: opt.Wait = 0.0,
+    ask: opt.Ask = False,
+    trust: opt.Trust = False,
+    events: opt.Events = False,
+) -> int:
+    """Finish the unfinished run of a session. If there is none, say so and exit 0."""
+    from ..stores.reader import read_state
+    from .place import find_session, open_place
+
+    flags = opt.run_flags(
+        model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events
+    )
+    place = open_place(options)
+    found = find_session(place, session)
+    state = read_state(found.folder, found.session_id, 0)
+    if state.status == "finished" and wait == 0:
+        return _nothing_to_resume(options, found, state)
+    from .running import resume_session
+
+    return resume_session(place, found, flags)
+
+
+def _nothing_to_resume(options: Globals, found: FoundSession, state: State) -> int:
+    notice(f"nothing to resume: session {found.session_id} is finished")
+    if options.json:
+        from .run_view import finished_json
+
+        print_json(finished_json(state, found.folder.agent))
+    return 0

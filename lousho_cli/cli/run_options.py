@@ -1,0 +1,86 @@
+"""The options of the commands that run an agent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import ConfigurationError
+from ..execution.unset import UNSET
+
+Model = Annotated[str | None, typer.Option("--model", metavar="MODEL", help="Use this model.")]
+MaxSteps = Annotated[
+    int | None, typer.Option("--max-steps", min=1, metavar="N", help="Model turns the run may take in all.")
+]
+ToolConcurrency = Annotated[
+    int | None,
+    typer.Option("--tool-concurrency", min=1, metavar="N", help="Tool calls of one turn that run at once."),
+]
+OnAgentDrift = Annotated[
+    str | None,
+    typer.Option("--on-agent-drift", metavar="POLICY", help="If the agent changed: warn, error or ignore."),
+]
+BusinessState = Annotated[
+    str | None, typer.Option("--business-state", metavar="JSON", help="The value the run's tools share.")
+]
+Wait = Annotated[
+    float,
+    typer.Option("--wait", min=0, metavar="SECONDS", help="Wait this long while another process runs it."),
+]
+Ask = Annotated[bool, typer.Option("--ask", help="Ask for approvals here, and go on.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Trust this workspace: its Python files may run.")]
+Events = Annotated[bool, typer.Option("--events", help="Print each event as a line of JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFlags:
+    """What was asked of a run. None and UNSET: not given."""
+
+    model: str | None = None
+    max_steps: int | None = None
+    tool_concurrency: int | None = None
+    on_agent_drift: str | None = None
+    business_state: Any = UNSET
+    wait: float = 0.0
+    ask: bool = False
+    trust: bool = False
+    events: bool = False
+
+
+def run_flags(
+    model: str | None,
+    max_steps: int | None,
+    tool_concurrency: int | None,
+    on_agent_drift: str | None,
+    business_state: str | None,
+    wait: float,
+    ask: bool,
+    trust: bool,
+    events: bool,
+) -> RunFlags:
+    """The flags of a command line, its JSON parsed."""
+    state = parse_json(business_state, "--business-state")
+    return RunFlags(model, max_steps, tool_concurrency, on_agent_drift, state, wait, ask, trust, events)
+
+
+def parse_json(text: str | None, flag: str) -> Any:
+    """The JSON value given to a flag; UNSET if the flag was not given.
+
+    Raises:
+        ConfigurationError: it is no JSON.
+    """
+    if text is None:
+        return UNSET
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"{flag} is not JSON: {error}", hint="quote it for the shell, for example '{\"size\": 2}'"
+        ) from error
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,227 @@
+"""Running an agent from the command line: load, run, show, and the exit code."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..agents.definition import read_definition
+from ..agents.folder import load_agent
+from ..config import Settings, load_settings
+from ..errors import ConfigurationError
+from ..execution.agent import Agent
+from ..execution.deciding import record_decision
+from ..execution.events import Event
+from ..execution.executor import AgentExecutor, resume_after_approval
+from ..execution.protocols import Provider, StoredApproval
+from ..execution.records import ApprovalDecision, ExecutionResult
+from ..execution.sync import run_sync
+from ..providers.resolve import resolve_model
+from ..stores.file import FileStore
+from ..stores.folder import AgentFolder
+from ..trust import is_trusted, trust
+from ..workspace import agent_folder, list_agents
+from .interrupts import Interrupted, Interrupts
+from .output import notice
+from .place import FoundSession, Place
+from .questions import ask_decision, ask_trust
+from .run_options import RunFlags
+from .run_view import RunOutput
+from .streams import private_stdout
+
+EXIT_CODES = {"stop": 0, "awaiting-approval": 3}
+ENDED_EARLY = 1
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """An agent ready to run, and what it runs with."""
+
+    name: str
+    agent: Agent
+    provider: Provider
+    store: FileStore
+    settings: Settings
+    flags: RunFlags
+
+    async def send(self, session_id: str, message: str | None, live: Live) -> ExecutionResult:
+        """Send a message, or just resume."""
+        return await AgentExecutor.execute(
+            agent=self.agent,
+            input=message,
+            provider=self.provider,
+            session_id=session_id,
+            checkpoint_store=self.store.checkpoints,
+            approval_store=self.store.approvals,
+            **self._options(live),
+        )
+
+    async def decide(self, decision: ApprovalDecision, live: Live) -> ExecutionResult:
+        """Record a decision and go on."""
+        return await resume_after_approval(
+            decision,
+            self.store.approvals,
+            self.agent.tools,
+            self.provider,
+            {"agent": self.agent, **self._options(live)},
+            self.store.checkpoints,
+        )
+
+    def _options(self, live: Live) -> dict[str, Any]:
+        return {
+            "max_steps": self.flags.max_steps,
+            "tool_concurrency": self.settings.tool_concurrency,
+            "on_agent_drift": self.settings.on_agent_drift,
+            "business_state": self.flags.business_state,
+            "on_event": live.observe,
+            "cancel": live.interrupts.cancel,
+            "wait": self.flags.wait,
+        }
+
+
+class Live:
+    """One attempt to run: its stop signals and its view."""
+
+    def __init__(self, output: RunOutput) -> None:
+        self.interrupts = Interrupts()
+        self._output = output
+
+    def observe(self, event: Event) -> None:
+        self.interrupts.started = True
+        self._output.observe(event)
+
+
+def run_session(place: Place, agent: str, session_id: str, message: str | None, flags: RunFlags) -> int:
+    """Send a message to a session, or go on with it; returns the exit code."""
+    return _run(place, agent, flags, lambda run, live: run.send(session_id, message, live))
+
+
+def resume_session(place: Place, found: FoundSession, flags: RunFlags) -> int:
+    """Go on with an unfinished session."""
+    return run_session(place, found.folder.agent, found.session_id, None, flags)
+
+
+def approve_and_run(place: Place, folder: AgentFolder, decision: ApprovalDecision, flags: RunFlags) -> int:
+    """Record an approval, if today's agent can carry it out, and go on with its run."""
+    return _run(place, folder.agent, flags, lambda run, live: run.decide(decision, live))
+
+
+def reject_and_run(place: Place, folder: AgentFolder, decision: ApprovalDecision, flags: RunFlags) -> int:
+    """Record a rejection, which needs no agent, then go on with the run, which does."""
+    recorded = record_only(place, folder, decision, flags)
+    assert recorded.pending.session_id is not None
+    return run_session(place, folder.agent, recorded.pending.session_id, None, flags)
+
+
+def record_only(
+    place: Place, folder: AgentFolder, decision: ApprovalDecision, flags: RunFlags
+) -> StoredApproval:
+    """Record a decision and start nothing."""
+    if decision.approved:
+        run = load_run(place, folder.agent, flags)
+        drift: dict[str, Any] = {"on_agent_drift": run.settings.on_agent_drift}
+        store, check = run.store, {"agent": run.agent, "provider": run.provider, **drift}
+    else:
+        store, check = FileStore(place.workspace, folder.agent, place.settings.history_limit), {}
+    return run_sync(lambda: record_decision(decision, store.approvals, store.checkpoints, **check))
+
+
+def choose_agent(place: Place) -> str:
+    """The agent of a new session: the one named, the default one, or the only one.
+
+    Raises:
+        ConfigurationError: there are several, or none.
+    """
+    named = place.options.agent or place.settings.default_agent
+    if named is not None:
+        return named
+    names = [each.name for each in list_agents(place.workspace)]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise ConfigurationError(
+            f"{place.workspace} has no agent",
+            hint="make agents/NAME/agent.toml, or run lousho init in another folder",
+        )
+    raise ConfigurationError(
+        f"there are several agents: {', '.join(names)}", hint="name one with --agent, or set default_agent"
+    )
+
+
+def ensure_trusted(place: Place, flags: RunFlags) -> None:
+    """See that this user lets the workspace's code run; on a terminal, ask once.
+
+    Raises:
+        ConfigurationError: they do not.
+    """
+    if is_trusted(place.workspace):
+        return
+    if not flags.trust and not ask_trust(place.workspace):
+        raise ConfigurationError(
+            f"{place.workspace} is not trusted, and running its agent runs its Python files",
+            code="LOUSHO_WORKSPACE_UNTRUSTED",
+            hint="look at agents/*/tools/*.py, then add --trust (or set LOUSHO_TRUST_WORKSPACE=1)",
+        )
+    trust(place.workspace)
+
+
+def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
+    """Load an agent and what it runs with. This runs the Python files of its folder."""
+    folder = agent_folder(place.workspace, agent)
+    ensure_trusted(place, flags)
+    settings = load_settings(place.workspace, flags=_setting_flags(flags)).for_agent(
+        read_definition(folder).values
+    )
+    provider = resolve_model(settings.model, folder)
+    loaded = load_agent(folder, name=agent, model=settings.model)
+    # A resume keeps the limit its run began with; only a flag changes it on the way.
+    loaded.agent.max_steps = settings.max_steps
+    store = FileStore(place.workspace, agent=agent, history_limit=settings.history_limit)
+    return LoadedRun(agent, loaded.agent, provider, store, settings, flags)
+
+
+def _setting_flags(flags: RunFlags) -> dict[str, Any]:
+    names = ("model", "max_steps", "tool_concurrency", "on_agent_drift")
+    return {name: getattr(flags, name) for name in names}
+
+
+def _run(
+    place: Place,
+    agent: str,
+    flags: RunFlags,
+    start: Callable[[LoadedRun, Live], Coroutine[Any, Any, ExecutionResult]],
+) -> int:
+    with private_stdout() as stdout:
+        run = load_run(place, agent, flags)
+        while True:
+            output = RunOutput(place.options, flags, stdout)
+            live = Live(output)
+            attempt = partial(start, run, live)
+            with output:
+                try:
+                    result = live.interrupts.run(attempt)
+                except Interrupted as interrupted:
+                    notice("interrupted before anything was run")
+                    return interrupted.exit_code
+            output.finish(result, run.name)
+            decision = ask_decision(result.approval) if flags.ask and result.approval else None
+            if decision is None:
+                return _exit_code(result, live.interrupts)
+            start = _deciding(decision)
+
+
+def _deciding(
+    decision: ApprovalDecision,
+) -> Callable[[LoadedRun, Live], Coroutine[Any, Any, ExecutionResult]]:
+    return lambda run, live: run.decide(decision, live)
+
+
+def _exit_code(result: ExecutionResult, interrupts: Interrupts) -> int:
+    if result.finish_reason == "aborted":
+        session = shlex.quote(result.session_id or "")
+        notice(f"stopped; what is done is saved. Go on with: lousho resume {session}")
+        return interrupts.exit_code or 130
+    return EXIT_CODES.get(result.finish_reason, ENDED_EARLY)
