@@ -2,6 +2,7 @@
 
     SDKError                            code, hint, docs
     ├── ConfigurationError              the caller, a file or a flag is wrong
+    │   └── NothingToDoError            no input, and no unfinished run either
     ├── SessionAwaitingApprovalError    new input may not slip past a pending decision
     ├── SessionBusyError                another runner holds the session
     ├── NotFoundError                   no such session, save, approval or agent
@@ -45,6 +46,10 @@ class SDKError(Exception):
 
 class ConfigurationError(SDKError):
     """Something given to lousho is wrong: an argument, a file, a missing part."""
+
+
+class NothingToDoError(ConfigurationError):
+    """The input is empty and the session has no unfinished run."""
 
 
 class SessionAwaitingApprovalError(SDKError):

@@ -33,7 +33,6 @@ def approvals(options: Globals) -> None:
 def _waiting(folder: AgentFolder) -> Iterator[dict[str, Any]]:
     """The undecided approvals of an agent. What cannot be read is reported and does not hide the others."""
     from ..errors import StorageError
-    from ..stores.approvals_reader import decision_data
     from ..stores.reader import summaries
 
     for session in summaries(folder):
@@ -42,15 +41,29 @@ def _waiting(folder: AgentFolder) -> Iterator[dict[str, Any]]:
         if session.approval is None or not session.approval.get("id"):
             continue
         try:
-            if decision_data(folder, str(session.approval["id"])) is not None:
-                continue
+            request = _undecided(folder, session.approval)
         except StorageError as error:
             notice(f"{error} [{error.code}]")
-        yield _approval_json(session, session.approval)
+            request = session.approval
+        if request is not None:
+            yield _approval_json(session, request)
+
+
+def _undecided(folder: AgentFolder, pending: dict[str, Any]) -> dict[str, Any] | None:
+    """What is asked, or None if it is decided."""
+    from ..stores.approvals_reader import decision_data, request_data
+
+    approval_id = str(pending["id"])
+    if decision_data(folder, approval_id) is not None:
+        return None
+    if "digest" in pending:
+        return pending
+    # A session that another program wrote says less than its request does.
+    request = request_data(folder, approval_id)
+    return pending if request is None else pending | request["pending"]
 
 
 def _approval_json(session: SessionSummary, pending: dict[str, Any]) -> dict[str, Any]:
-    """A request as its session stores it; one that another program wrote may lack a field."""
     known = {
         "id": "", "sessionId": session.session_id, "agent": session.agent, "toolName": "", "toolCallId": "",
         "args": None, "createdAt": session.at, "kind": "needs-approval",

@@ -54,7 +54,11 @@ def _find(place: Place, given: str, keep_history: bool) -> FoundSession:
     try:
         return find_session(place, given, deleted=not keep_history)
     except StorageError:
-        having = [folder for folder in place.folders() if path_exists(folder.journal(given))]
+        having = [
+            folder
+            for folder in place.folders()
+            if path_exists(folder.journal(given)) or folder.legacy_checkpoint(given) is not None
+        ]
         if keep_history or len(having) != 1:
             raise
         return FoundSession(having[0], given)
@@ -62,8 +66,9 @@ def _find(place: Place, given: str, keep_history: bool) -> FoundSession:
 
 def _confirmed(place: Place, found: FoundSession, keep_history: bool) -> bool:
     from ..errors import ConfigurationError
+    from .questions import YES, can_ask
 
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         raise ConfigurationError(
             f"deleting session {found.session_id!r} needs a yes, and there is no terminal to ask on",
             hint="add --yes",
@@ -72,18 +77,19 @@ def _confirmed(place: Place, found: FoundSession, keep_history: bool) -> bool:
     notice(f"{what} {found.session_id} of agent {found.folder.agent}: {_about(found)}")
     sys.stderr.write("Delete it for good? [y/N] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return sys.stdin.readline().strip().lower() in YES
 
 
 def _about(found: FoundSession) -> str:
     from ..errors import StorageError
-    from ..stores.reader import summary
+    from ..execution.steps import ending
+    from ..stores.reader import session_summary
 
     try:
-        newest = summary(found.folder.journal(found.session_id), found.folder.agent, found.session_id)
+        newest = session_summary(found.folder, found.session_id)
     except StorageError:
         return "its file is damaged"
     if newest is None:
         return "deleted already, only its history is left"
     waits = f", waits for approval {newest.approval.get('id')}" if newest.approval else ""
-    return f"{newest.finish_reason or newest.status}, step {newest.step}{waits}"
+    return f"{ending(newest.status, newest.finish_reason)}, step {newest.step}{waits}"

@@ -66,9 +66,10 @@ class _Side:
     name: str
 
     def trajectory(self) -> Trajectory:
-        from ..execution.steps import Trajectory, steps_of
+        from ..execution.steps import Trajectory, ending, steps_of
 
-        return Trajectory(list(steps_of(self.state.log)), self.state.status, self.state.finish_reason)
+        ended = ending(self.state.status, self.state.finish_reason)
+        return Trajectory(list(steps_of(self.state.log)), ended)
 
 
 def _read(place: Place, given: str) -> _Side:

@@ -114,7 +114,8 @@ def _report(place: Place, made: FoundSession) -> None:
 
 def _origin(made: FoundSession) -> str:
     parent = _parent(made)
-    return f"{made.session_id} is forked from {parent['sessionId']}, step {parent['step']} (save {parent['seq']})"
+    where = f"step {parent['step']} (save {parent['seq']})"
+    return f"{made.session_id} is forked from {parent['sessionId']}, {where}"
 
 
 def _parent(made: FoundSession) -> dict[str, Any]:

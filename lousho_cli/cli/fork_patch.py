@@ -11,7 +11,6 @@ from ..errors import ConfigurationError
 from ..execution.kept import choose_save
 from ..execution.log import Log
 from ..execution.messages import MessageData
-from ..execution.unset import UNSET
 from ..stores.reader import load_journal
 from .place import FoundSession, Place
 from .run_options import parse_json

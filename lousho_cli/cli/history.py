@@ -56,7 +56,7 @@ def _saves(place: Place, found: FoundSession, limit: int | None, step: int | Non
         if not saves:
             raise not_kept(found.session_id, kept, from_step=step)
     entries = [entry_json(save) for save in saves[:limit]]
-    dropped = (kept.saves[-1][0] if kept.saves else kept.newest + 1) - kept.first
+    dropped = _dropped(kept, place.settings.history_limit)
     if place.options.json:
         data: dict[str, Any] = {
             "sessionId": found.session_id,
@@ -68,8 +68,8 @@ def _saves(place: Place, found: FoundSession, limit: int | None, step: int | Non
         print_json({**data, "dropped": dropped} if dropped else data)
         return
     _show(place, found.session_id, [_with_origin(entry, parent) for entry in entries])
-    if dropped and not place.options.quiet:
-        notice(_about_dropped(kept, place.settings.history_limit))
+    if not place.options.quiet:
+        _tell_what_is_missing(kept, dropped, place.settings.history_limit)
 
 
 def entry_json(save: Save) -> dict[str, Any]:
@@ -81,27 +81,37 @@ def entry_json(save: Save) -> dict[str, Any]:
 
 def _kept(found: FoundSession, saves: list[Save], parent: dict[str, Any] | None) -> KeptSaves:
     from ..execution.kept import KeptSaves
-    from ..stores.reader import summary
+    from ..stores.reader import session_summary
 
     first = parent["seq"] + 1 if parent is not None else 1
     if saves:
         return KeptSaves(saves[0].seq, tuple((save.seq, save.step) for save in saves), first)
-    newest = summary(found.folder.journal(found.session_id), found.folder.agent, found.session_id)
+    newest = session_summary(found.folder, found.session_id)
     return KeptSaves(newest.seq if newest is not None else first - 1, (), first)
 
 
-def _about_dropped(kept: KeptSaves, limit: int) -> str:
+def _dropped(kept: KeptSaves, limit: int) -> int:
+    """How many saves are older than the oldest one kept."""
+    if kept.saves:
+        return kept.saves[-1][0] - kept.first
+    return 0 if limit else kept.newest + 1 - kept.first
+
+
+def _tell_what_is_missing(kept: KeptSaves, dropped: int, limit: int) -> None:
     if not kept.saves:
-        return f"no saves are kept: history_limit {limit}"
-    seq, step = kept.saves[-1]
-    return f"older saves were dropped: history_limit {limit} (the oldest kept is save {seq}, step {step})"
+        # A session of the older layout may have been saved before there was a history.
+        notice(f"no saves are kept: history_limit {limit}" if dropped else "no saves are kept yet")
+    elif dropped:
+        seq, step = kept.saves[-1]
+        oldest = f"the oldest kept is save {seq}, step {step}"
+        notice(f"older saves were dropped: history_limit {limit} ({oldest})")
 
 
 def _with_origin(entry: dict[str, Any], parent: dict[str, Any] | None) -> dict[str, Any]:
     if entry["event"] != "fork" or parent is None:
         return entry
     step = f" step {parent['step']}" if parent.get("step") is not None else ""
-    return {**entry, "note": f"{parent['sessionId']}{step} (save {parent['seq']})"}
+    return {**entry, "note": f"from {parent['sessionId']}{step} (save {parent['seq']})"}
 
 
 def _show(place: Place, session_id: str, entries: list[dict[str, Any]]) -> None:
@@ -125,18 +135,17 @@ def _graph(place: Place, found: FoundSession) -> None:
 
 
 def _nodes(place: Place, found: FoundSession) -> list[dict[str, Any]]:
-    from ..stores.lineage import family, read_header
+    from ..stores.lineage import family
     from ..stores.reader import read_history
 
-    members = [(each.session_id, each.status, each.step) for each in family(found.folder, found.session_id)]
-    if found.session_id not in (name for name, _, _ in members):
-        members.append((found.session_id, "deleted", 0))
     nodes = []
-    for session_id, status, step in members:
-        header = read_header(found.folder, session_id)
-        saves = read_history(found.folder, session_id, place.settings.history_limit)
-        node = {"sessionId": session_id, "status": status, "step": step}
-        if header is not None and header.parent is not None:
-            node["parent"] = header.parent
+    for each in family(found.folder, found.session_id):
+        node: dict[str, Any] = {"sessionId": each.session_id, "status": each.status}
+        if each.step is not None:
+            node["step"] = each.step
+        if each.parent is not None:
+            node["parent"] = each.parent
+        readable = each.status != "damaged"
+        saves = read_history(found.folder, each.session_id, place.settings.history_limit) if readable else []
         nodes.append({**node, "entries": [entry_json(save) for save in saves]})
     return nodes

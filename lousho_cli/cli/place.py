@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,7 +16,7 @@ from ..stores.approvals_reader import pending_here
 from ..stores.files import real_folder
 from ..stores.folder import AgentFolder, agent_folder, agent_folders, agents_folder
 from ..stores.ids import MAX_ID_LENGTH, check_id, decode_id
-from ..stores.reader import load_journal, summaries, summary
+from ..stores.reader import load_journal, session_summary, summaries
 from ..workspace import require_workspace
 from .globals import Globals
 from .output import notice
@@ -111,7 +111,7 @@ def look_for_session(place: Place, given: str, *, deleted: bool = False) -> Foun
     """Like `find_session`, None where there is no such session. An exact id wins over `@last`."""
     check_id(given)
     folders = place.folders()
-    having = [f for f in folders if summary(f.journal(given), f.agent, given) is not None]
+    having = [f for f in folders if session_summary(f, given) is not None]
     if not having and deleted:
         limit = place.settings.history_limit
         having = [f for f in folders if len(load_journal(f, given, limit).trail)]
@@ -139,12 +139,22 @@ def _newest_session(folders: list[AgentFolder]) -> FoundSession:
 
 
 def _no_session(place: Place, given: str) -> NotFoundError:
-    known = (decode_id(path.stem) for folder in place.folders() for path in folder.journals())
-    close = get_close_matches(given, [each for each in known if each is not None], n=1)
+    if look_for_session(place, given, deleted=True) is not None:
+        return NotFoundError(
+            f"session {given!r} was deleted; only its history is left",
+            hint=f"see {place.command('history', given)}, and fork it from there",
+        )
+    close = get_close_matches(given, [each for folder in place.folders() for each in _names(folder)], n=1)
     there = f"{place.command('sessions')} lists the sessions there are"
     return NotFoundError(
         f"there is no session {given!r}", hint=f"did you mean {close[0]!r}? {there}" if close else there
     )
+
+
+def _names(folder: AgentFolder) -> Iterator[str]:
+    """The ids of an agent's sessions as the file names tell them, which is quick and nearly complete."""
+    yield from (name for path in folder.journals() if (name := decode_id(path.stem)) is not None)
+    yield from folder.legacy_ids()
 
 
 def find_approval(place: Place, given: str) -> tuple[AgentFolder, str]:

@@ -11,7 +11,6 @@ from .globals import Globals, command
 from .output import notice, print_json
 
 if TYPE_CHECKING:
-    from ..execution.state import State
     from .place import FoundSession
 
 
@@ -30,7 +29,8 @@ def resume(
     events: opt.Events = False,
 ) -> int:
     """Finish the unfinished run of a session. If there is none, say so and exit 0."""
-    from ..stores.reader import read_state
+    from ..errors import NothingToDoError
+    from ..stores.reader import session_summary
     from .place import find_session, open_place
 
     flags = opt.run_flags(
@@ -38,18 +38,24 @@ def resume(
     )
     place = open_place(options)
     found = find_session(place, session)
-    state = read_state(found.folder, found.session_id, 0)
-    if state.status == "finished" and wait == 0:
-        return _nothing_to_resume(options, found, state)
+    newest = session_summary(found.folder, found.session_id)
+    if newest is not None and newest.status == "finished" and wait == 0:
+        return _nothing_to_resume(options, found)
     from .running import resume_session
 
-    return resume_session(place, found, flags)
+    try:
+        return resume_session(place, found, flags)
+    except NothingToDoError:
+        # Another process finished it between the look and the lock.
+        return _nothing_to_resume(options, found)
 
 
-def _nothing_to_resume(options: Globals, found: FoundSession, state: State) -> int:
+def _nothing_to_resume(options: Globals, found: FoundSession) -> int:
     notice(f"nothing to resume: session {found.session_id} is finished")
     if options.json:
+        from ..stores.reader import read_state
         from .run_view import finished_json
 
+        state = read_state(found.folder, found.session_id, 0)
         print_json(finished_json(state, found.folder.agent))
     return 0

@@ -62,9 +62,9 @@ def run(
 
 
 def _is_finished(found: FoundSession) -> bool:
-    from ..stores.reader import summary
+    from ..stores.reader import session_summary
 
-    newest = summary(found.folder.journal(found.session_id), found.folder.agent, found.session_id)
+    newest = session_summary(found.folder, found.session_id)
     return newest is not None and newest.status == "finished"
 
 

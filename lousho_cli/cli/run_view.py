@@ -73,7 +73,7 @@ class RunOutput:
 
     def _show_reply(self, result: ExecutionResult) -> None:
         shown = self._live.reply_shown and self._stdout.isatty()
-        if result.text and not shown:
+        if result.text and not shown and result.finish_reason != "aborted":
             self._stdout.write(escape(result.text) + "\n")
         if result.finish_reason not in ("stop", "aborted"):
             notice(f"the run ended early: {result.finish_reason}")

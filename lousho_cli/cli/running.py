@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -209,7 +208,7 @@ def _run(
             output.finish(result, run.name)
             decision = ask_decision(result.approval) if flags.ask and result.approval else None
             if decision is None:
-                return _exit_code(result, live.interrupts)
+                return _exit_code(result, live.interrupts, place)
             start = _deciding(decision)
 
 
@@ -219,9 +218,9 @@ def _deciding(
     return lambda run, live: run.decide(decision, live)
 
 
-def _exit_code(result: ExecutionResult, interrupts: Interrupts) -> int:
+def _exit_code(result: ExecutionResult, interrupts: Interrupts, place: Place) -> int:
     if result.finish_reason == "aborted":
-        session = shlex.quote(result.session_id or "")
-        notice(f"stopped; what is done is saved. Go on with: lousho resume {session}")
+        command = place.command("resume", result.session_id or "")
+        notice(f"stopped; what is done is saved. Go on with: {command}")
         return interrupts.exit_code or 130
     return EXIT_CODES.get(result.finish_reason, ENDED_EARLY)

@@ -34,7 +34,7 @@ def show(
     if options.json:
         print_json(state_json(state, found))
         return
-    _show(place, found, state)
+    _show(place, found, state, at)
 
 
 def state_json(state: State, found: FoundSession) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _messages(state: State) -> list[MessageData]:
     return [*system, *state.log]
 
 
-def _show(place: Place, found: FoundSession, state: State) -> None:
+def _show(place: Place, found: FoundSession, state: State, at: int | None) -> None:
     from ..execution.messages import text_of
     from ..render.console import surface_for
     from ..render.text import escape_line
@@ -83,17 +83,19 @@ def _show(place: Place, found: FoundSession, state: State) -> None:
         else:
             surface.line("queued", escape_line(message["role"]), text)
     if not place.options.quiet:
-        for line in _about(place, found, state):
+        for line in _about(place, found, state, at):
             notice(line)
 
 
-def _about(place: Place, found: FoundSession, state: State) -> list[str]:
+def _about(place: Place, found: FoundSession, state: State, at: int | None) -> list[str]:
     """What a person reading the transcript may want to know or do next."""
-    ended = state.finish_reason or state.status
-    lines = [
-        f"session {found.session_id} of agent {found.folder.agent}: {ended}, step {state.step}, save {state.seq}"
-    ]
-    if state.approval is not None:
+    from ..execution.steps import ending
+
+    what = f"session {found.session_id} of agent {found.folder.agent}"
+    lines = [f"{what}: {ending(state.status, state.finish_reason)}, step {state.step}, save {state.seq}"]
+    if at is not None:
+        lines.append(f"go on from here with: {place.command('fork', found.session_id, '--at', str(at))}")
+    elif state.approval is not None:
         lines.append(f"decide with: {place.command('approve', str(state.approval.get('id')))}")
     elif state.status == "in-progress":
         lines.append(f"go on with: {place.command('resume', found.session_id)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, NothingToDoError
 from .messages import JsonObject, MessageData, text_of
 from .pairs import check_pairs
 from .records import Message, plain
@@ -42,11 +42,12 @@ def start_run(
     """The save that opens a new run of a finished (or new) session.
 
     Raises:
-        ConfigurationError: there is nothing to send, or the messages do not pair up.
+        NothingToDoError: there is nothing to send.
+        ConfigurationError: the messages do not pair up.
     """
     new = _not_resent(state, given)
     if not new:
-        raise ConfigurationError("there is nothing to send: the input is empty", hint="give a message")
+        raise NothingToDoError("there is nothing to send or to resume", hint="give a message")
     check_pairs(new, "the input")
     if system is None and not state.exists:
         system = _system_of(given)

@@ -62,15 +62,20 @@ class Trajectory:
 
     Attributes:
         steps: one for each model turn of the transcript.
-        status: None for a bare transcript, which has no end to compare.
-        finish_reason: None while it has none.
+        ended: as `ending` says; None for a bare transcript.
         tokens: used in all; None if they do not count.
     """
 
     steps: Sequence[Step]
-    status: str | None = None
-    finish_reason: str | None = None
+    ended: str | None = None
     tokens: int | None = None
+
+
+def ending(status: str, finish_reason: str | None) -> str:
+    """Why a run ended, or its status while it has not: the reason of a model turn in between is no end."""
+    if finish_reason is not None and (status == "finished" or finish_reason == "aborted"):
+        return finish_reason
+    return status
 
 
 def steps_of(messages: Iterable[MessageData]) -> Iterator[Step]:
@@ -102,8 +107,8 @@ def drift(a: Trajectory, b: Trajectory) -> list[Difference]:
     found = [*_tools(calls_a, calls_b), *_arguments(calls_a, calls_b)]
     if len(a.steps) != len(b.steps):
         found.append(Difference("steps", str(len(a.steps)), str(len(b.steps))))
-    if a.status and b.status and a.finish_reason != b.finish_reason:
-        found.append(Difference("finishReason", a.finish_reason or a.status, b.finish_reason or b.status))
+    if a.ended is not None and b.ended is not None and a.ended != b.ended:
+        found.append(Difference("finishReason", a.ended, b.ended))
     if a.tokens is not None and b.tokens is not None and a.tokens != b.tokens:
         found.append(Difference("usage", str(a.tokens), str(b.tokens)))
     return found

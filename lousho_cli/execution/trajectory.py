@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from .records import Checkpoint, Message, Messages, Record
-from .steps import Step, StepCall, Trajectory, diverged_at, drift, steps_of
+from .steps import Step, StepCall, Trajectory, diverged_at, drift, ending, steps_of
 from .unset import UNSET
 
 
@@ -79,7 +79,7 @@ def _trajectory(run: Run, usage: bool) -> Trajectory:
         checkpoint = Checkpoint.of(run)
         tokens = checkpoint.usage.total_tokens if usage else None
         steps = list(steps_of(checkpoint.messages.data()))
-        return Trajectory(steps, checkpoint.status, checkpoint.finish_reason, tokens)
+        return Trajectory(steps, ending(checkpoint.status, checkpoint.finish_reason), tokens)
     return Trajectory(list(steps_of(Messages.of(run).data())))
 
 

@@ -12,7 +12,7 @@ from ..execution.messages import JsonObject
 from .files import open_regular, storage
 from .folder import AgentFolder
 from .journal import Header, parse_header
-from .reader import SessionSummary, summaries
+from .reader import summaries
 
 _LONGEST_HEADER = 64 * 1024
 
@@ -68,29 +68,64 @@ def common_origin(a: Iterable[Origin], b: Iterable[Origin]) -> Origin | None:
     return None
 
 
-def family(folder: AgentFolder, session_id: str) -> list[SessionSummary]:
-    """A session, the sessions it comes from, and all their forks, by name. Damaged files are left out."""
-    members = {each.session_id: each for each in summaries(folder) if each.problem is None}
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A session of a family.
+
+    Attributes:
+        status: of its newest save; `deleted` if only its history is left, `damaged` if it cannot be read.
+        step: None unless it can be read.
+        parent: the save it was forked from, or None.
+    """
+
+    session_id: str
+    status: str
+    step: int | None = None
+    parent: JsonObject | None = None
+
+
+def family(folder: AgentFolder, session_id: str) -> list[Relative]:
+    """A session, the sessions it comes from, and all their forks, by name."""
+    known = _relatives(folder, session_id)
     children: dict[str, list[str]] = defaultdict(list)
-    for each in members.values():
+    for each in known.values():
         if each.parent:
             children[each.parent["sessionId"]].append(each.session_id)
     found: set[str] = set()
-    pending = [_top(members, session_id)]
+    pending = [_top(known, session_id)]
     while pending:
         current = pending.pop()
         if current not in found:
             found.add(current)
             pending += children[current]
-    return [each for name, each in sorted(members.items()) if name in found]
+    return [each for name, each in sorted(known.items()) if name in found]
 
 
-def _top(members: dict[str, SessionSummary], session_id: str) -> str:
+def _relatives(folder: AgentFolder, session_id: str) -> dict[str, Relative]:
+    """The sessions of an agent, and the deleted ones they come from as far as something is left of them."""
+    known: dict[str, Relative] = {}
+    wanted = [session_id]
+    for each in summaries(folder):
+        step = each.step if each.problem is None else None
+        known[each.session_id] = Relative(each.session_id, each.status, step, each.parent)
+        if each.parent:
+            wanted.append(each.parent["sessionId"])
+    while wanted:
+        name = wanted.pop()
+        header = _header_of(folder, name) if name not in known else None
+        if header is not None:
+            known[name] = Relative(name, "deleted", None, header.parent)
+            if header.parent:
+                wanted.append(header.parent["sessionId"])
+    return known
+
+
+def _top(known: dict[str, Relative], session_id: str) -> str:
     """The session all of them come from, which may be gone."""
     seen: set[str] = set()
     while session_id not in seen:
         seen.add(session_id)
-        member = members.get(session_id)
+        member = known.get(session_id)
         if member is None or not member.parent:
             break
         session_id = member.parent["sessionId"]
@@ -98,11 +133,15 @@ def _top(members: dict[str, SessionSummary], session_id: str) -> str:
 
 
 def _parent(folder: AgentFolder, session_id: str) -> Origin | None:
-    try:
-        header = read_header(folder, session_id)
-    except ConfigurationError:
-        return None  # A damaged link names what cannot be a session.
+    header = _header_of(folder, session_id)
     if header is None or header.parent is None:
         return None
     step = header.parent.get("step")
     return Origin(header.parent["sessionId"], header.parent["seq"], step if isinstance(step, int) else None)
+
+
+def _header_of(folder: AgentFolder, session_id: str) -> Header | None:
+    try:
+        return read_header(folder, session_id)
+    except ConfigurationError:
+        return None  # A damaged link names what cannot be a session.
