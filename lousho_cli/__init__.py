@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .agents.create import create_agent
     from .agents.tool import tool
     from .errors import (
         ConfigurationError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         resume_after_approval,
         resume_after_approval_sync,
     )
+    from .execution.hooks import Hooks
     from .execution.protocols import (
         ApprovalStore,
         CheckpointStore,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from .stores.memory import MemoryStore
 
 _HOMES = {
+    "agents.create": ["create_agent"],
     "agents.tool": ["tool"],
     "errors": ["ConfigurationError", "PropagatingToolError", "SDKError", "SessionAwaitingApprovalError"],
     "execution.agent": ["Agent"],
@@ -64,6 +67,7 @@ _HOMES = {
     "execution.executor": [
         "AgentExecutor", "get_checkpoint_history", "resume_after_approval", "resume_after_approval_sync",
     ],
+    "execution.hooks": ["Hooks"],
     "execution.protocols": [
         "ApprovalStore", "CheckpointStore", "ModelRequest", "Provider", "StoredApproval", "ToolSchema",
     ],
@@ -82,10 +86,10 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "UNSET", "Agent", "AgentExecutor", "ApprovalDecision", "ApprovalStore", "Cancel", "Checkpoint",
     "CheckpointStore", "ConfigurationError", "Event", "ExecutionResult", "FileStore", "ForkPatch",
-    "ForkResult", "HistoryEntry", "MemoryStore", "Message", "ModelRequest", "ModelResponse",
+    "ForkResult", "HistoryEntry", "Hooks", "MemoryStore", "Message", "ModelRequest", "ModelResponse",
     "PendingApproval", "PropagatingToolError", "Provider", "SDKError", "SessionAwaitingApprovalError",
     "StoredApproval", "Tool", "ToolCall", "ToolContext", "ToolRegistry", "ToolSchema", "Usage",
-    "__version__", "compare_trajectories", "get_checkpoint_history", "resume_after_approval",
+    "__version__", "compare_trajectories", "create_agent", "get_checkpoint_history", "resume_after_approval",
     "resume_after_approval_sync", "tool",
 ]  # fmt: skip
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..execution.agent import Agent
+from ..providers.resolve import resolve_model
 from ..toml_file import read_text
-from .definition import OnAgentDrift, read_definition
+from .definition import OnAgentDrift, agent_folder_names, read_definition
 from .tool_files import import_tools
 
 INSTRUCTIONS_FILE = "instructions.md"
 TOOLS_FOLDER = "tools"
+SUBAGENTS_FOLDER = "subagents"
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class LoadedAgent:
 
 
 def load_agent(folder: Path, *, name: str | None = None, model: str | None = None) -> LoadedAgent:
-    """Load the agent of a folder: `agent.toml`, `instructions.md` if there is one, and `tools/*.py`.
+    """Load the agent of a folder: `agent.toml`, `instructions.md`, `tools/*.py` and `subagents/`.
 
     Args:
         folder: the agent's folder.
@@ -57,6 +59,8 @@ def load_agent(folder: Path, *, name: str | None = None, model: str | None = Non
         instructions=_instructions(folder),
         tools=import_tools(folder / TOOLS_FOLDER),
         model=chosen,
+        description=definition.description,
+        subagents=_subagents(folder / SUBAGENTS_FOLDER),
     )
     return LoadedAgent(
         agent=agent,
@@ -67,6 +71,23 @@ def load_agent(folder: Path, *, name: str | None = None, model: str | None = Non
         tool_concurrency=definition.tool_concurrency,
         on_agent_drift=definition.on_agent_drift,
     )
+
+
+def _subagents(folder: Path) -> list[Agent]:
+    """The agents of `subagents/`, each a folder like its lead's. One without a model uses its lead's.
+
+    Links are not followed, so a folder cannot hold itself.
+    """
+    agents = []
+    for name in agent_folder_names(folder):
+        path = folder / name
+        if path.is_symlink():
+            continue
+        agent = load_agent(path).agent
+        if isinstance(agent.model, str):
+            agent.provider = resolve_model(agent.model, path)
+        agents.append(agent)
+    return agents
 
 
 def _instructions(folder: Path) -> str | None:

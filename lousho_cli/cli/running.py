@@ -63,7 +63,7 @@ class LoadedRun:
         return await resume_after_approval(
             decision,
             self.store.approvals,
-            self.agent.tools,
+            None,
             self.provider,
             {"agent": self.agent, **self._options(live)},
             self.store.checkpoints,

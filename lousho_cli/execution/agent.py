@@ -1,20 +1,51 @@
-"""What an agent is to the engine: a name, instructions, tools, a model."""
+"""What an agent is to the engine: a name, instructions, tools, a model, sub-agents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from .tools import Tool, ToolRegistry
+
+if TYPE_CHECKING:
+    from .protocols import Provider
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What the dynamic parts of an agent may depend on. It is saved when the run starts.
+
+    Attributes:
+        agent: the agent's name.
+        session_id: the session's id, or None without one.
+        business_state: the business state the run started with.
+    """
+
+    agent: str
+    session_id: str | None
+    business_state: Any
+
+
+Dynamic: TypeAlias = T | Callable[[RunContext], T | Awaitable[T]]
 
 
 class Agent:
     """An agent as the engine runs it.
+
+    `instructions`, `tools` and `model` may be functions of the RunContext, sync or async. A resume keeps the
+    model its run started with and asks for tools and instructions again, with the saved context.
 
     Args:
         name: names the agent in checkpoints, approvals and errors.
         instructions: the system message, or None for none.
         tools: what `@tool` made.
         model: the model's id, or None to use the provider's own.
+        description: what it is for; a lead reads it when it may delegate to this agent.
+        subagents: agents it may delegate to, each offered as the tool `delegate_<name>`.
+        provider: the model of this agent where it is a sub-agent; None for its lead's.
         max_steps: how many model turns a new run of it may take, unless the caller says; None for the
             engine's default.
     """
@@ -22,16 +53,29 @@ class Agent:
     def __init__(
         self,
         name: str = "default",
-        instructions: str | None = None,
-        tools: Iterable[Tool] = (),
-        model: str | None = None,
+        instructions: Dynamic[str | None] = None,
+        tools: Dynamic[Iterable[Tool]] = (),
+        model: Dynamic[str | None] = None,
+        *,
+        description: str = "",
+        subagents: Iterable[Agent] = (),
+        provider: Provider | None = None,
         max_steps: int | None = None,
     ) -> None:
         self.name = name
         self.instructions = instructions
-        self.tools = ToolRegistry(tools)
+        self.tools: ToolRegistry | Callable[[RunContext], Any] = (
+            tools if callable(tools) else ToolRegistry(tools)
+        )
         self.model = model
+        self.description = description
+        self.subagents = tuple(subagents)
+        self.provider = provider
         self.max_steps = max_steps
+
+    @property
+    def is_dynamic(self) -> bool:
+        return callable(self.instructions) or callable(self.model) or not isinstance(self.tools, ToolRegistry)
 
     def __repr__(self) -> str:
         return f"Agent({self.name!r})"

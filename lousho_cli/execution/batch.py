@@ -7,10 +7,11 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import PropagatingToolError
+from .messages import JsonObject
 from .preparation import PreparedCall
 from .values import error_result, message_of, to_json_text
 from .workers import Outcome, Workers
@@ -40,6 +41,14 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """A call of a sub-agent in which something waits for a human."""
+
+    call: PreparedCall
+    approval: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class _Running:
     call: PreparedCall
     since: float
@@ -59,6 +68,7 @@ class Batch:
         arguments_of: the keyword arguments of a call, its context included.
         on_start: told before calls start; what it saves is durable before they do.
         on_finish: told what finished; what it saves is durable before anything further starts.
+        delegate: runs a sub-agent's call: what came of it, or that it waits inside.
         stop: done when the run is to stop.
         workers: threads for sync tools.
     """
@@ -71,6 +81,7 @@ class Batch:
         arguments_of: Callable[[PreparedCall], dict[str, Any]],
         on_start: Callable[[list[PreparedCall]], Awaitable[None]],
         on_finish: Callable[[list[Finished]], Awaitable[None]],
+        delegate: Callable[[PreparedCall], Awaitable[Finished | Paused]],
         stop: asyncio.Future[None],
         workers: Workers,
     ) -> None:
@@ -80,15 +91,18 @@ class Batch:
         self._arguments_of = arguments_of
         self._on_start = on_start
         self._on_finish = on_finish
+        self._delegate = delegate
         self._stop = stop
         self._workers = workers
-        self._ended_by: PropagatingToolError | None = None
+        self._ended_by: BaseException | None = None
+        self.paused: list[Paused] = []
 
     async def run(self) -> None:
-        """Run the calls; return early when the run is to stop.
+        """Run the calls; return early when the run is to stop, or when `paused` is not empty.
 
         Raises:
-            PropagatingToolError: a tool ended the run; its running siblings have settled.
+            PropagatingToolError: a tool ended the run; its running siblings have settled. What ends a
+                sub-agent's run ends its lead's too.
         """
         while not self._stop.done():
             await self._start_more()
@@ -119,7 +133,7 @@ class Batch:
 
     async def _start_more(self) -> None:
         free = self._concurrency - len(self._running)
-        if self._ended_by is not None or free <= 0 or not self._waiting:
+        if self._ended_by is not None or self.paused or free <= 0 or not self._waiting:
             return
         starting = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
         await self._on_start([call for call in starting if call.error is None])
@@ -136,11 +150,13 @@ class Batch:
     def _launch(self, call: PreparedCall) -> None:
         tool = call.tool
         assert tool is not None
-        arguments = self._arguments_of(call)
         future: asyncio.Future[Outcome]
-        if tool.is_async:
-            future = asyncio.ensure_future(_boxed(tool.function, arguments))
+        if tool.delegate is not None:
+            future = asyncio.ensure_future(_delegated(self._delegate(call)))
+        elif tool.is_async:
+            future = asyncio.ensure_future(_boxed(tool.function, self._arguments_of(call)))
         else:
+            arguments = self._arguments_of(call)
             loop = asyncio.get_running_loop()
             future = self._workers.submit(lambda: _in_thread(tool.function, arguments, loop))
         now = time.monotonic()
@@ -174,15 +190,21 @@ class Batch:
         seconds = now - running.since
         outcome = Outcome(error=asyncio.CancelledError()) if future.cancelled() else future.result()
         error = outcome.error
+        if isinstance(outcome.value, Paused):
+            self.paused.append(outcome.value)
+            return None
+        if isinstance(outcome.value, Finished):
+            return replace(outcome.value, seconds=seconds)
         if error is None:
             if len(outcome.value) > MAX_RESULT_CHARS:
                 text = f"the result is too large to keep: {len(outcome.value)} characters of JSON"
                 return failed(running.call, "tool-error", text, seconds)
             return Finished(running.call, outcome.value, seconds=seconds)
-        if isinstance(error, PropagatingToolError) and not stopping:
+        ends_run = isinstance(error, PropagatingToolError) or running.call.is_delegate
+        if ends_run and not stopping:
             self._ended_by = self._ended_by or error
             return None
-        if stopping and isinstance(error, asyncio.CancelledError | PropagatingToolError):
+        if stopping and (ends_run or isinstance(error, asyncio.CancelledError)):
             return failed(running.call, "cancelled", "cancelled while it ran: it may have acted", seconds)
         text = message_of(error)
         name = type(error).__name__
@@ -197,6 +219,13 @@ def _in_thread(
         # A sync wrapper around an async function: what it made belongs on the run's loop.
         value = asyncio.run_coroutine_threadsafe(value, loop).result()
     return to_json_text(value)
+
+
+async def _delegated(run: Awaitable[Finished | Paused]) -> Outcome:
+    try:
+        return Outcome(await run)
+    except BaseException as error:
+        return Outcome(error=error)
 
 
 async def _boxed(function: Callable[..., Any], arguments: dict[str, Any]) -> Outcome:

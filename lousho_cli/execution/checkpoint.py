@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .codec import record_from_json
+from .codec import record_from_json, record_to_json
 from .messages import JsonObject, MessageData, calls_of
 from .pairs import broken_pair
 from .records import Checkpoint, Messages, ToolCalls, Usage
@@ -46,9 +46,18 @@ def _engine(state: State) -> JsonObject:
         engine["queue"] = list(state.queue)
     if state.approval:
         engine["approval"] = state.approval
+    if state.subs:
+        engine["subs"] = {call: _sub_json(sub) for call, sub in state.subs.items()}
     if state.parent:
         engine["parent"] = state.parent
     return engine
+
+
+def _sub_json(state: State) -> JsonObject:
+    """A sub-agent's whole session, as the record that restores it."""
+    record = record_of(checkpoint_of(state))
+    record.seq, record.at, record.fence = state.seq, state.saved_at, state.fence
+    return record_to_json(record)
 
 
 def record_of(checkpoint: Checkpoint) -> Record:
@@ -79,7 +88,7 @@ def record_of(checkpoint: Checkpoint) -> Record:
         data["fingerprint"] = checkpoint.agent_fingerprint
     if checkpoint.run_config is not None:
         data["runConfig"] = checkpoint.run_config
-    for key in ("results", "marks", "approval", "parent"):
+    for key in ("results", "marks", "approval", "parent", "subs"):
         if engine.get(key):
             data[key] = engine[key]
     if checkpoint.approval_id and "approval" not in data:

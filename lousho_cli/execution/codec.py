@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast, get_args
 
 from .messages import JsonObject, MessageData, Role
@@ -35,6 +35,8 @@ def record_to_json(record: Record) -> JsonObject:
             data[key] = value
     if record.marks:
         data["marks"] = {call: mark.to_json() for call, mark in record.marks.items()}
+    if record.subs:
+        data["subs"] = {call: record_to_json(sub) for call, sub in record.subs.items()}
     if record.run is not None:
         data["run"] = record.run.to_json()
     if record.system is not UNSET:
@@ -81,28 +83,19 @@ _COMMON = frozenset(
 
 def _rare(record: Record, data: Mapping[str, Any]) -> None:
     """The fields few records have."""
-    if "agent" in data:
-        record.agent = _text(data["agent"])
-    if "parent" in data:
-        record.parent = _object(data["parent"])
-    if "rewrite" in data:
-        record.rewrite = _natural(data["rewrite"])
+    for attribute, key, check in _CHECKED:
+        if key in data:
+            setattr(record, attribute, check(data[key]))
     if "marks" in data:
         record.marks = {_text(call): CallMark.from_json(mark) for call, mark in data["marks"].items()}
-    if "queue" in data:
-        record.queue = _messages(data["queue"])
+    if "subs" in data:
+        record.subs = {_text(call): _record(sub) for call, sub in data["subs"].items()}
     if "run" in data:
         record.run = RunStart.from_json(data["run"])
-    if "approval" in data:
-        record.approval = _object(data["approval"])
     if "system" in data:
         record.system = None if data["system"] is None else _text(data["system"])
     if "businessState" in data:
         record.business_state = data["businessState"]
-    if "fingerprint" in data:
-        record.fingerprint = _object(data["fingerprint"])
-    if "runConfig" in data:
-        record.run_config = _object(data["runConfig"])
 
 
 def _messages(data: Any) -> list[MessageData]:
@@ -140,3 +133,14 @@ def _natural(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"a number from 0 expected, not {value!r}")
     return value
+
+
+_CHECKED: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("agent", "agent", _text),
+    ("parent", "parent", _object),
+    ("rewrite", "rewrite", _natural),
+    ("queue", "queue", _messages),
+    ("approval", "approval", _object),
+    ("fingerprint", "fingerprint", _object),
+    ("run_config", "runConfig", _object),
+)

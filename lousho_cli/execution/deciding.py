@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,8 +11,7 @@ from pydantic import ValidationError
 from ..errors import ConfigurationError, NotFoundError
 from .agent import Agent
 from .approval import how, os_user
-from .cancel import Cancel
-from .entry import DEFAULT_CONCURRENCY, Entry
+from .entry import Entry, Options
 from .protocols import ApprovalStore, CheckpointStore, Provider, StoredApproval
 from .records import ApprovalDecision, ExecutionResult
 from .session import OpenSession, UnstoredSession, open_session, stored_state
@@ -24,7 +24,7 @@ async def decide_and_resume(
     decision: ApprovalDecision | Mapping[str, Any],
     approvals: ApprovalStore,
     checkpoints: CheckpointStore | None,
-    registry: ToolRegistry,
+    registry: ToolRegistry | None,
     provider: Provider,
     options: dict[str, Any],
 ) -> ExecutionResult:
@@ -33,7 +33,9 @@ async def decide_and_resume(
     stored = await find_open(approvals, wanted)
     state = await waiting_state(stored, checkpoints)
     wait = float(options.pop("wait", 0.0))
-    agent = options.pop("agent", None) or Agent(state.agent, state.system, registry)
+    agent = options.pop("agent", None)
+    if agent is None:
+        agent = Agent(state.agent, state.system, registry or ())
     entry = _entry(agent, registry, provider, approvals, options)
     await decide(wanted, state, approvals, entry)
     session: OpenSession
@@ -69,7 +71,7 @@ async def record_decision(
     state = await waiting_state(stored, checkpoints)
     entry = None
     if agent is not None and provider is not None:
-        entry = _entry(agent, agent.tools, provider, approvals, {"on_agent_drift": on_agent_drift})
+        entry = _entry(agent, None, provider, approvals, {"on_agent_drift": on_agent_drift})
     return await decide(wanted, state, approvals, entry)
 
 
@@ -175,7 +177,7 @@ async def decide(
         NotFoundError: somebody decided otherwise, and was faster.
     """
     if wanted.approved and entry is not None:
-        entry.check_approvable(state, wanted)
+        await entry.check_approvable(state, wanted)
     held = await approvals.decide(wanted.id, wanted)
     if held.decision is None or not same_decision(held.decision, wanted):
         raise settled(held)
@@ -184,25 +186,20 @@ async def decide(
 
 def _entry(
     agent: Agent,
-    registry: ToolRegistry,
+    registry: ToolRegistry | None,
     provider: Provider,
     approvals: ApprovalStore,
     options: dict[str, Any],
 ) -> Entry:
-    entry = Entry(
-        agent=agent,
-        provider=provider,
-        registry=registry,
-        approvals=approvals,
-        max_steps=options.pop("max_steps", None),
-        concurrency=options.pop("tool_concurrency", None) or DEFAULT_CONCURRENCY,
-        on_agent_drift=options.pop("on_agent_drift", "warn"),
-        business_state=options.pop("business_state", UNSET),
-        observer=options.pop("on_event", None),
-        cancel=options.pop("cancel", None) or Cancel(),
-    )
-    if options:
-        raise ConfigurationError(
-            f"unknown option {next(iter(options))!r}", hint="options are the keywords of execute"
-        )
-    return entry
+    """An entry from the keywords of `execute`."""
+    given = {_FIELDS.get(name, name): value for name, value in options.items()}
+    known = {field.name for field in fields(Options)} - {"provider", "registry", "approvals"}
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise ConfigurationError(f"unknown option {unknown[0]!r}", hint="options are the keywords of execute")
+    if given.get("concurrency", 1) is None:
+        del given["concurrency"]
+    return Entry(agent, Options(provider, registry, approvals, **given))
+
+
+_FIELDS = {"tool_concurrency": "concurrency", "on_event": "observer"}

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from ..errors import AgentChangedError, ConfigurationError, SessionAwaitingApprovalError
+from ..errors import ConfigurationError, SessionAwaitingApprovalError
 from .agent import Agent
 from .approval import consume
+from .batch import Finished, Paused, failed
 from .cancel import Cancel
+from .drift import check_agent, check_edited
 from .events import Observer
-from .fingerprint import drift, fingerprint, missing_tools
+from .hooks import Hooks
 from .intake import Input, normalise, queue_input, start_run
 from .messages import JsonObject, MessageData
+from .preparation import PreparedCall
 from .protocols import ApprovalStore, Provider, StoredApproval
 from .records import (
     ApprovalDecision,
@@ -24,12 +29,13 @@ from .records import (
     ToolCalls,
     Usage,
 )
+from .resolution import ResolvedAgent, resolve_again, resolve_new
 from .run import Run, Settings
-from .session import OpenSession
+from .session import NestedSession, OpenSession
 from .state import Record, RunStart, State
-from .tools import InvalidArgumentsError, ToolRegistry
+from .tools import ToolRegistry
 from .unset import UNSET
-from .values import clean, message_of, to_json_value
+from .values import to_json_text, to_json_value
 
 DEFAULT_MAX_STEPS = 10
 DEFAULT_CONCURRENCY = 8
@@ -38,60 +44,71 @@ DRIFT_POLICIES = ("warn", "error", "ignore")
 logger = logging.getLogger("lousho")
 
 
-def model_of(agent: Agent, provider: Provider) -> str:
-    """The id of the model a run asks: the agent's, else the provider's own."""
-    return agent.model or str(getattr(provider, "model", None) or type(provider).__name__)
+@dataclass(frozen=True)
+class Options:
+    """What a caller wants of a run, checked.
 
+    Raises:
+        ConfigurationError: a value is impossible.
+    """
 
-class Entry:
-    """One way into a session for run, resume, approve and retry: what to do is read off the state."""
+    provider: Provider
+    registry: ToolRegistry | None = None
+    approvals: ApprovalStore | None = None
+    max_steps: int | None = None
+    concurrency: int = DEFAULT_CONCURRENCY
+    on_agent_drift: str = "warn"
+    business_state: Any = UNSET
+    observer: Observer | None = None
+    cancel: Cancel | None = None
+    hooks: Hooks | None = None
 
-    def __init__(
-        self,
-        *,
-        agent: Agent,
-        provider: Provider | None,
-        registry: ToolRegistry | None,
-        approvals: ApprovalStore | None,
-        max_steps: int | None,
-        concurrency: int,
-        on_agent_drift: str,
-        business_state: Any,
-        observer: Observer | None,
-        cancel: Cancel,
-    ) -> None:
-        if provider is None:
+    def __post_init__(self) -> None:
+        if cast(Any, self.provider) is None:
             raise ConfigurationError(
                 "there is no model to ask", code="LOUSHO_CONFIG_MISSING_PROVIDER", hint="pass provider="
             )
-        if on_agent_drift not in DRIFT_POLICIES:
+        if self.on_agent_drift not in DRIFT_POLICIES:
             raise ConfigurationError(
-                f"on_agent_drift is {on_agent_drift!r}", hint="use warn, error or ignore"
+                f"on_agent_drift is {self.on_agent_drift!r}", hint="use warn, error or ignore"
             )
-        if max_steps is not None and max_steps < 1:
-            raise ConfigurationError(f"max_steps is {max_steps}", hint="use a number from 1")
-        if concurrency < 1:
-            raise ConfigurationError(f"tool_concurrency is {concurrency}", hint="use a number from 1")
+        if self.max_steps is not None and self.max_steps < 1:
+            raise ConfigurationError(f"max_steps is {self.max_steps}", hint="use a number from 1")
+        if self.concurrency < 1:
+            raise ConfigurationError(f"tool_concurrency is {self.concurrency}", hint="use a number from 1")
+
+
+class Entry:
+    """One way into a session for run, resume, approve and retry: what to do is read off the state.
+
+    Args:
+        agent: who runs.
+        options: how.
+        lead: the agent whose session it is, where `agent` is a sub-agent.
+        path: the sub-agents from there to `agent`, which is the last.
+    """
+
+    def __init__(
+        self, agent: Agent, options: Options, *, lead: str | None = None, path: tuple[str, ...] = ()
+    ) -> None:
         self._agent = agent
-        self._provider = provider
-        self._registry = registry if registry is not None else agent.tools
-        self._approvals = approvals
-        self._max_steps = max_steps
-        self._concurrency = concurrency
-        self._on_drift = on_agent_drift
-        self._business_state = UNSET if business_state is UNSET else to_json_value(business_state)
-        self._observer = observer
-        self._cancel = cancel
-        self._model = model_of(agent, provider)
-        self._fingerprint = fingerprint(agent, self._registry, self._model)
+        self._o = options
+        self._cancel = options.cancel or Cancel()
+        self._lead = lead or agent.name
+        self._path = path
+        given = options.business_state
+        self._business_state = UNSET if given is UNSET else to_json_value(given)
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
         messages = normalise(given)
         resumed = session.state.status != "finished"
-        changes = await self._resume(session, messages) if resumed else await self._start(session, messages)
-        run = Run(session, self._settings(session.state))
-        await run.tell("run.start", agent=self._agent.name, model=self._model, resumed=resumed)
+        if resumed:
+            agent, changes = await self._resume(session, messages)
+        else:
+            agent, changes = await self._start(session, messages), []
+        run = Run(session, self._settings(session.state, agent))
+        await run.tell("run.start", agent=agent.name, model=agent.model, resumed=resumed)
         if changes:
             await run.tell("agent.drift", changes=changes)
         reason = await run.drive()
@@ -102,34 +119,61 @@ class Entry:
         await run.tell("run.done", **done)
         return result
 
-    async def _start(self, session: OpenSession, messages: Sequence[MessageData]) -> list[str]:
+    async def check_approvable(self, state: State, decision: ApprovalDecision) -> None:
+        """Refuse an approval that could not be carried out.
+
+        Raises:
+            AgentChangedError: the tool is gone, or the agent changed under `error`.
+            ConfigurationError: the edited arguments do not fit the tool.
+        """
+        await self._changes(state)
+        entry, inner = self, state
+        while inner.approval is not None and "leadCallId" in inner.approval:
+            call_id = str(inner.approval["leadCallId"])
+            nested = await entry._nested_entry(inner, call_id)
+            if nested is None:
+                return
+            entry, inner = nested, inner.subs[call_id]
+        agent = await resolve_again(entry._agent, entry._o.provider, entry._o.registry, inner)
+        check_edited(agent.registry, str((inner.approval or {}).get("toolName")), decision.arguments)
+
+    async def _start(self, session: OpenSession, messages: Sequence[MessageData]) -> ResolvedAgent:
+        state = session.state
+        agent = await resolve_new(
+            self._agent, self._o.provider, self._o.registry, state, self._business_state
+        )
         record = start_run(
-            session.state,
+            state,
             messages,
-            max_steps=self._max_steps or self._agent.max_steps or DEFAULT_MAX_STEPS,
-            agent=self._agent.name,
-            system=clean(self._agent.instructions),
-            fingerprint=self._fingerprint,
-            run_config={"model": self._model},
+            max_steps=self._o.max_steps or self._agent.max_steps or DEFAULT_MAX_STEPS,
+            agent=agent.name,
+            system=agent.instructions,
+            fingerprint=agent.fingerprint,
+            run_config=agent.run_config,
             business_state=self._business_state,
         )
         await session.save(record)
-        return []
+        return agent
 
-    async def _resume(self, session: OpenSession, messages: Sequence[MessageData]) -> list[str]:
-        """Settle what the state waits for; returns what changed in the agent."""
+    async def _resume(
+        self, session: OpenSession, messages: Sequence[MessageData]
+    ) -> tuple[ResolvedAgent, list[str]]:
+        """Settle what the state waits for; returns the agent and what changed in it."""
         decided = await self._decision(session.state)
         if decided is not None and not cast(Any, decided.decision).approved:
             await self._consume(session, decided)
             decided = None
-        changes = self._check_agent(session.state)
+        changes = await self._changes(session.state)
+        if changes:
+            logger.warning("%s", "; ".join(changes))
         if decided is not None:
             await self._consume(session, decided)
         queued = queue_input(session.state, messages)
         if queued is not None:
             await session.save(queued)
         await self._save_options(session)
-        return changes
+        agent = await resolve_again(self._agent, self._o.provider, self._o.registry, session.state)
+        return agent, changes
 
     async def _decision(self, state: State) -> StoredApproval | None:
         """The recorded decision the session waits for; None if it waits for none.
@@ -140,86 +184,121 @@ class Entry:
         if state.status != "awaiting-approval":
             return None
         approval_id = str((state.approval or {}).get("id", ""))
-        stored = await self._approvals.get(approval_id) if self._approvals is not None else None
+        stored = await self._o.approvals.get(approval_id) if self._o.approvals is not None else None
         if stored is None or stored.decision is None:
             raise SessionAwaitingApprovalError(str(state.session_id), approval_id)
         return stored
 
     async def _consume(self, session: OpenSession, stored: StoredApproval) -> None:
-        assert self._approvals is not None
-        await session.save(consume(session.state, stored, session.fence))
-        await self._approvals.consume(stored.pending.id)
-
-    def check_approvable(self, state: State, decision: ApprovalDecision) -> None:
-        """Refuse an approval that could not be carried out.
-
-        Raises:
-            AgentChangedError: the tool is gone, or the agent changed under `error`.
-            ConfigurationError: the edited arguments do not fit the tool.
-        """
-        self._check_agent(state, warn=False)
-        tool = self._registry.get(str((state.approval or {}).get("toolName")))
-        if decision.arguments is None or tool is None:
+        """Take a decision out of waiting. One on a sub-agent's call is consumed by the sub-agent."""
+        state = session.state
+        if state.approval is not None and "leadCallId" in state.approval:
+            await session.save(Record("decision", "in-progress", state.step))
             return
-        try:
-            tool.bind(decision.arguments)
-        except InvalidArgumentsError as error:
-            raise ConfigurationError(
-                f"the edited arguments do not fit {tool.name}: {message_of(error)}",
-                code="LOUSHO_TOOL_ARGS_INVALID",
-                hint="the request is still undecided",
-            ) from error
+        assert self._o.approvals is not None
+        await session.save(consume(state, stored, session.fence))
+        await self._o.approvals.consume(stored.pending.id)
 
-    def _check_agent(self, state: State, *, warn: bool = True) -> list[str]:
-        """Compare today's agent with the one the run was started with (R3.12).
+    async def _changes(self, state: State) -> list[str]:
+        """What changed in the agent since the run was started, and in each sub-agent that is on its way.
 
         Raises:
             AgentChangedError: a pending call's tool is gone, or anything changed under `error`.
         """
-        _check_tools(state, self._registry)
-        changes = [] if self._on_drift == "ignore" else drift(state.fingerprint, self._fingerprint)
-        if not changes:
-            return []
-        what = f"agent {self._agent.name!r} changed since session {state.session_id!r} was started"
-        text = f"{what}: {'; '.join(changes)}"
-        if self._on_drift == "error":
-            raise AgentChangedError(text, hint="restore it, or go on with --on-agent-drift warn")
-        if warn:
-            logger.warning("%s", text)
+        agent = await resolve_again(self._agent, self._o.provider, self._o.registry, state)
+        changes = check_agent(state, agent, self._o.on_agent_drift)
+        for call in state.pending_calls():
+            nested = await self._nested_entry(state, call["id"])
+            if nested is not None:
+                changes += [
+                    f"sub-agent {nested._agent.name}: {change}"
+                    for change in await nested._changes(state.subs[call["id"]])
+                ]
         return changes
+
+    async def _nested_entry(self, state: State, call_id: str) -> Entry | None:
+        """The entry of the sub-agent that a pending call runs, if it is on its way."""
+        sub = state.subs.get(call_id)
+        if sub is None or sub.status == "finished":
+            return None
+        agent = await resolve_again(self._agent, self._o.provider, self._o.registry, state)
+        names = [c["function"]["name"] for c in state.pending_calls() if c["id"] == call_id]
+        tool = agent.registry.get(names[0]) if names else None
+        if tool is None or tool.delegate is None:
+            return None
+        return self._nested(tool.delegate, self._o.on_agent_drift)
+
+    def _nested(self, agent: Agent, on_agent_drift: str) -> Entry:
+        """How a sub-agent is entered."""
+        observer = self._o.observer
+        options = replace(
+            self._o,
+            provider=agent.provider or self._o.provider,
+            registry=None,
+            max_steps=None,
+            on_agent_drift=on_agent_drift,
+            business_state=UNSET,
+            observer=None if observer is None else _from_inside(observer, agent.name),
+            cancel=self._cancel,
+        )
+        return Entry(agent, options, lead=self._lead, path=(*self._path, agent.name))
+
+    async def _delegate(self, lead: OpenSession, call: PreparedCall) -> Finished | Paused:
+        """Run, or go on with, the sub-agent of a call."""
+        assert call.tool is not None
+        assert call.tool.delegate is not None
+        session = NestedSession(lead, call.id)
+        # What changed in it was judged when its lead was entered.
+        entry = self._nested(call.tool.delegate, "ignore")
+        state = session.state
+        if not state.exists:
+            entry._business_state = lead.state.business_state
+        if not (state.exists and state.status == "finished"):
+            # Still undecided: its lead goes on waiting.
+            with suppress(SessionAwaitingApprovalError):
+                await entry.enter(session, None if state.exists else call.kwargs["input"])
+        return _delegated(session.state, call)
 
     async def _save_options(self, session: OpenSession) -> None:
         """Keep what this call sets for the rest of the run."""
         state = session.state
         record = Record("save", "in-progress", state.step, finish_reason=state.finish_reason)
-        if self._max_steps is not None and self._max_steps != state.run.max_steps:
-            record.run = RunStart(state.run.index, state.run.opening, self._max_steps)
+        if self._o.max_steps is not None and self._o.max_steps != state.run.max_steps:
+            record.run = RunStart(state.run.index, state.run.opening, self._o.max_steps)
         if self._business_state is not UNSET and self._business_state != state.business_state:
             record.business_state = self._business_state
         if record.run is not None or record.business_state is not UNSET:
             await session.save(record)
 
-    def _settings(self, state: State) -> Settings:
+    def _settings(self, state: State, agent: ResolvedAgent) -> Settings:
         return Settings(
-            self._agent, self._registry, self._provider, self._model, self._approvals, state.run.max_steps,
-            self._concurrency, self._cancel, self._observer,
-        )  # fmt: skip
-
-
-def _check_tools(state: State, registry: ToolRegistry) -> None:
-    """Refuse a resume whose pending call's tool is gone.
-
-    Raises:
-        AgentChangedError: `LOUSHO_RESUME_TOOL_MISSING`.
-    """
-    called = [call["function"]["name"] for call in state.pending_calls()]
-    missing = missing_tools(state.fingerprint, registry, called)
-    if missing:
-        raise AgentChangedError(
-            f"session {state.session_id!r} has a pending call of {missing[0]!r}, a tool the agent lost",
-            code="LOUSHO_RESUME_TOOL_MISSING",
-            hint="bring the tool back, or fork the session from an earlier step",
+            agent=agent,
+            provider=self._o.provider,
+            approvals=self._o.approvals,
+            max_steps=state.run.max_steps,
+            concurrency=self._o.concurrency,
+            cancel=self._cancel,
+            observer=self._o.observer,
+            hooks=self._o.hooks or Hooks(),
+            delegate=self._delegate,
+            lead=self._lead,
+            path=self._path,
         )
+
+
+def _from_inside(observer: Observer, name: str) -> Observer:
+    """An observer for a sub-agent's events: it is told where they come from."""
+    return lambda event: observer(replace(event, path=(name, *event.path)))
+
+
+def _delegated(state: State, call: PreparedCall) -> Finished | Paused:
+    """What a sub-agent's session means for the call that runs it."""
+    if state.approval is not None:
+        return Paused(call, state.approval)
+    if state.finish_reason == "stop":
+        return Finished(call, to_json_text(state.last_text()))
+    text = f"the sub-agent ended early ({state.finish_reason}): {state.last_text()}"
+    return failed(call, "tool-error", text)
 
 
 def _result(state: State, reason: str, run: Run) -> ExecutionResult:

@@ -29,15 +29,19 @@ class Event:
     checkpoint.saved    seq, status, step
     step.done           step, usage (of the step's model turn)
     run.done            finishReason, steps, usage (of the run), approvalId?
+
+    `path` names the sub-agents, outermost first, that the event comes from; it is empty for the agent itself.
     """
 
     type: EventType
     session_id: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
-        """The event as one flat JSON object: `type`, `sessionId` and its data."""
-        return {"type": self.type, "sessionId": self.session_id, **self.data}
+        """The event as one flat JSON object: `type`, `sessionId`, its data, and `path` if it has one."""
+        path = {"path": list(self.path)} if self.path else {}
+        return {"type": self.type, "sessionId": self.session_id, **path, **self.data}
 
 
 Observer = Callable[[Event], Awaitable[None] | None]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..errors import NotFoundError
 from .agent import Agent
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .deciding import decide_and_resume
-from .entry import DEFAULT_CONCURRENCY, Entry
+from .entry import DEFAULT_CONCURRENCY, Entry, Options
 from .events import Observer
 from .fork_stores import forks_of
 from .forking import fork_record
+from .hooks import Hooks
 from .intake import Input
 from .kept import choose_save
 from .protocols import ApprovalStore, CheckpointStore, KeepsHistory, Provider
@@ -43,6 +44,7 @@ class AgentExecutor:
         business_state: Any = UNSET,
         on_event: Observer | None = None,
         cancel: Cancel | None = None,
+        hooks: Hooks | None = None,
         wait: float = 0.0,
     ) -> ExecutionResult:
         """Run an agent on a session until it finishes or pauses, resuming first what is unfinished.
@@ -62,6 +64,7 @@ class AgentExecutor:
             business_state: a JSON value that the tools of the run share.
             on_event: called with each Event.
             cancel: set it to stop the run.
+            hooks: functions around model and tool calls.
             wait: seconds to wait for another runner of the session.
 
         Raises:
@@ -72,18 +75,19 @@ class AgentExecutor:
             PropagatingToolError: a tool ended the run; the session can be resumed.
             StorageError: a save failed; nothing further was run.
         """
-        entry = Entry(
-            agent=agent,
-            provider=provider,
+        options = Options(
+            provider=cast(Provider, provider),
             registry=tool_registry,
             approvals=approval_store,
             max_steps=max_steps,
-            concurrency=tool_concurrency or DEFAULT_CONCURRENCY,
+            concurrency=DEFAULT_CONCURRENCY if tool_concurrency is None else tool_concurrency,
             on_agent_drift=on_agent_drift,
             business_state=business_state,
             observer=on_event,
-            cancel=cancel or Cancel(),
+            cancel=cancel,
+            hooks=hooks,
         )
+        entry = Entry(agent, options)
         session = await open_session(checkpoint_store, session_id, wait=wait)
         try:
             return await entry.enter(session, input)
@@ -141,7 +145,7 @@ class AgentExecutor:
 async def resume_after_approval(
     decision: ApprovalDecision | Mapping[str, Any],
     approval_store: ApprovalStore,
-    tool_registry: ToolRegistry,
+    tool_registry: ToolRegistry | None,
     provider: Provider,
     options: Mapping[str, Any] | None = None,
     checkpoint_store: CheckpointStore | None = None,
@@ -151,7 +155,7 @@ async def resume_after_approval(
     Args:
         decision: an ApprovalDecision or a mapping like it.
         approval_store: where the request waits.
-        tool_registry: the tools as they are today.
+        tool_registry: the tools as they are today; None for those of `options["agent"]`.
         provider: the model.
         options: further keywords of `execute`; `agent` is the agent as it is today.
         checkpoint_store: where the session lives. Without it the run goes on from the snapshot the request

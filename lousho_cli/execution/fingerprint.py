@@ -7,17 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .agent import Agent
 from .messages import JsonObject
 from .tools import ToolRegistry
 
 VERSION = 2
 
 
-def fingerprint(agent: Agent, registry: ToolRegistry, model: str) -> JsonObject:
+def fingerprint(instructions: str | None, registry: ToolRegistry, model: str) -> JsonObject:
     """A JSON object: version, model, a hash per tool schema, a hash of the instructions, a hash over all."""
     tools = {tool.name: _hash(_canonical(tool.parameters)) for tool in registry}
-    parts: JsonObject = {"model": model, "tools": tools, "instructions": _hash(agent.instructions or "")}
+    parts: JsonObject = {"model": model, "tools": tools, "instructions": _hash(instructions or "")}
     return {"version": VERSION, "hash": _hash(_canonical(parts)), **parts}
 
 

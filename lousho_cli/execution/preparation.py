@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from .approval import args_digest
+from .hooks import Hooks, ToolUse, apply_hook
 from .messages import CallData, JsonObject
 from .state import CallMark
 from .tools import InvalidArgumentsError, Tool, ToolRegistry
 from .values import message_of, to_json_value
 
 Gate = Literal["free", "alone", "ask"]
+OUTCOME_UNKNOWN = "the call was interrupted; its outcome is unknown and it is not repeated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class PreparedCall:
         return self.call["function"]["name"]
 
     @property
+    def is_delegate(self) -> bool:
+        return self.tool is not None and self.tool.delegate is not None
+
+    @property
     def args(self) -> JsonObject:
         """The validated arguments as JSON: what an approval shows."""
         return cast(JsonObject, to_json_value(self.kwargs))
@@ -63,7 +69,9 @@ class PreparedCall:
         return self.tool is not None and self.tool.on_interrupt in ("ask", "fail")
 
 
-async def prepare(call: CallData, mark: CallMark, registry: ToolRegistry, fence: int) -> PreparedCall:
+async def prepare(
+    call: CallData, mark: CallMark, registry: ToolRegistry, fence: int, hooks: Hooks
+) -> PreparedCall:
     """Look at one pending call. `fence` is the token of the runner that asks."""
     name = call["function"]["name"]
     tool = registry.get(name)
@@ -71,14 +79,15 @@ async def prepare(call: CallData, mark: CallMark, registry: ToolRegistry, fence:
         known = ", ".join(registry.names()) or "none"
         return PreparedCall(call, error=("unknown-tool", f"there is no tool {name!r}; tools: {known}"))
     grant = mark.grant
+    prepared = PreparedCall(call, tool=tool, mark=mark)
+    interrupted = mark.started is not None and mark.started != fence
     try:
-        edited = grant.arguments if grant is not None else None
-        given = copy.deepcopy(edited) if edited is not None else _parse(call["function"]["arguments"])
-        kwargs = tool.bind(given)
+        prepared = replace(prepared, kwargs=await _arguments(prepared, tool, hooks))
     except InvalidArgumentsError as error:
-        return PreparedCall(call, tool=tool, error=("invalid-arguments", message_of(error)), mark=mark)
-    prepared = PreparedCall(call, tool=tool, kwargs=kwargs, mark=mark)
-    if mark.started is not None and mark.started != fence:
+        if interrupted:
+            return replace(prepared, error=("interrupted", OUTCOME_UNKNOWN), interrupted=True)
+        return replace(prepared, error=("invalid-arguments", message_of(error)))
+    if interrupted:
         return _interrupted(prepared, tool)
     if grant is not None and grant.approved and grant.digest == prepared.digest:
         return replace(prepared, gate="alone")
@@ -90,11 +99,24 @@ async def prepare(call: CallData, mark: CallMark, registry: ToolRegistry, fence:
     return replace(prepared, gate="ask") if gated else prepared
 
 
+async def _arguments(prepared: PreparedCall, tool: Tool, hooks: Hooks) -> dict[str, Any]:
+    """The validated arguments: the ones a human put in place as they are, else the model's after the hook."""
+    grant = prepared.mark.grant
+    if grant is not None and grant.arguments is not None:
+        return tool.bind(copy.deepcopy(grant.arguments))
+    kwargs = tool.bind(_parse(prepared.call["function"]["arguments"]))
+    if hooks.before_tool is None:
+        return kwargs
+    args = replace(prepared, kwargs=kwargs).args
+    use = ToolUse(prepared.id, prepared.name, copy.deepcopy(args))
+    changed = await apply_hook(hooks.before_tool, args, use)
+    return kwargs if changed is args else tool.bind(changed)
+
+
 def _interrupted(prepared: PreparedCall, tool: Tool) -> PreparedCall:
     policy = tool.on_interrupt or ("ask" if prepared.mark.grant else "rerun")
     if policy == "fail":
-        text = "the call was interrupted; its outcome is unknown and it is not repeated"
-        return replace(prepared, error=("interrupted", text), interrupted=True)
+        return replace(prepared, error=("interrupted", OUTCOME_UNKNOWN), interrupted=True)
     if policy == "ask":
         return replace(prepared, gate="ask", interrupted=True)
     return replace(prepared, gate="alone" if prepared.mark.grant else "free", interrupted=True)

@@ -281,6 +281,7 @@ class PendingApproval(Record):
         kind: `needs-approval`, or `interrupted`: the call may already have happened.
         digest: over tool and arguments; an approval covers only what was shown.
         created_at: UTC, ISO 8601.
+        subagent: the sub-agents, outermost first, whose call it is; None for a call of the agent itself.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -295,6 +296,7 @@ class PendingApproval(Record):
     digest: str = ""
     created_at: str = ""
     expires_at: str | None = None
+    subagent: list[str] | None = None
 
 
 class ApprovalDecision(Record):

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import ConfigurationError, ProviderError, SDKError
 from .actions import AskModel, AwaitDecision, Finish, RunCalls, next_action
-from .agent import Agent
 from .approval import new_approval_id, result_message
-from .batch import GRACE_SECONDS, Batch, Finished, failed
+from .batch import GRACE_SECONDS, Batch, Finished, Paused, failed
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .events import Event, EventType, Observer
+from .hooks import Hooks, ToolUse, apply_hook
 from .messages import JsonObject, MessageData, UsageData, text_of
 from .preparation import PreparedCall, prepare
 from .protocols import ApprovalStore, ModelRequest, Provider, ToolSchema
 from .records import Messages, ModelResponse, PendingApproval
+from .resolution import ResolvedAgent
 from .session import OpenSession, now
-from .state import CallMark, Record
-from .tools import GivenApproval, ToolContext, ToolRegistry
-from .turns import record_turn, turn_usage
+from .state import CallMark, Record, RecordKind
+from .tools import GivenApproval, ToolContext
+from .turns import add_usage, record_turn, turn_usage
 from .unset import UNSET
 from .values import message_of, to_json_text
 from .workers import Workers
@@ -35,17 +36,25 @@ class Aborted(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run runs with."""
+    """What a run runs with.
 
-    agent: Agent
-    registry: ToolRegistry
+    Attributes:
+        delegate: runs a call of a sub-agent.
+        lead: the agent whose session it is, where this is a sub-agent's run; else the agent itself.
+        path: the sub-agents between the lead and this run, this one included; empty for the lead.
+    """
+
+    agent: ResolvedAgent
     provider: Provider
-    model: str
     approvals: ApprovalStore | None
     max_steps: int
     concurrency: int
     cancel: Cancel
     observer: Observer | None
+    hooks: Hooks
+    delegate: Callable[[OpenSession, PreparedCall], Awaitable[Finished | Paused]]
+    lead: str
+    path: tuple[str, ...] = ()
 
 
 class Run:
@@ -64,7 +73,8 @@ class Run:
         # Tools change it in place: they get a copy, or they would change saves that are past.
         self._business_state = json.loads(self._business_text)
         self._contexts: dict[str, ToolContext] = {}
-        self._tools = [ToolSchema(t.name, t.description, t.parameters) for t in settings.registry]
+        self._tools = [ToolSchema(t.name, t.description, t.parameters) for t in settings.agent.registry]
+        self._prepared: dict[str, PreparedCall] = {}
 
     async def drive(self) -> str:
         """Run until there is nothing more to do now; return the finish reason."""
@@ -88,9 +98,11 @@ class Run:
         while True:
             if self._s.cancel.is_set():
                 raise Aborted
-            match next_action(self.session.state, await self._prepared(), self._s.max_steps):
+            match next_action(self.session.state, await self._look(), self._s.max_steps):
                 case RunCalls(calls):
-                    await self._run_calls(calls, stop)
+                    waiting = await self._run_calls(calls, stop)
+                    if waiting is not None:
+                        return await self._pause_inside(waiting)
                 case AskModel():
                     await self._ask_model(stop)
                     if self.session.state.status == "finished":
@@ -103,28 +115,36 @@ class Run:
                     )
                     return reason
 
-    async def _prepared(self) -> list[PreparedCall]:
-        """The pending calls up to the first that may not start freely."""
+    async def _look(self) -> list[PreparedCall]:
+        """The pending calls up to the first that may not start freely, each looked at once."""
         state = self.session.state
-        prepared: list[PreparedCall] = []
+        looked: list[PreparedCall] = []
         for call in state.pending_calls():
-            mark = state.marks.get(call["id"], CallMark())
-            prepared.append(await prepare(call, mark, self._s.registry, self.session.fence))
-            if prepared[-1].gate != "free":
+            prepared = self._prepared.get(call["id"])
+            if prepared is None:
+                mark = state.marks.get(call["id"], CallMark())
+                prepared = await prepare(
+                    call, mark, self._s.agent.registry, self.session.fence, self._s.hooks
+                )
+                self._prepared[call["id"]] = prepared
+            looked.append(prepared)
+            if prepared.gate != "free":
                 break
-        return prepared
+        return looked
 
     async def _ask_model(self, stop: asyncio.Future[None]) -> None:
         state = self.session.state
         step = state.step + 1
-        await self.tell("step.start", step=step, model=self._s.model)
-        request = ModelRequest(
-            Messages(state.log, state.system), self._tools, self._s.model, state.session_id
-        )
+        self._prepared.clear()
+        model = self._s.agent.model
+        await self.tell("step.start", step=step, model=model)
+        request = ModelRequest(Messages(state.log, state.system), self._tools, model, state.session_id)
+        request = await apply_hook(self._s.hooks.before_model, request, request)
         response = await self._interruptible(self._generate(request), stop)
+        response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, response, response))
         usage = turn_usage(response)
         self.step_usage.append(usage)
-        state = await self._save(record_turn(state, response))
+        state = await self._save(record_turn(state, response, fresh_ids=bool(self._s.path)))
         if self._s.observer is not None:
             await self._tell_turn(step, state.log[-1] if state.turn is None else state.log[state.turn])
         if state.turn is None:
@@ -168,20 +188,24 @@ class Run:
         if text:
             await self.tell("text.delta", step=step, text=text)
 
-    async def _run_calls(self, calls: Iterable[PreparedCall], stop: asyncio.Future[None]) -> None:
+    async def _run_calls(self, calls: Iterable[PreparedCall], stop: asyncio.Future[None]) -> Paused | None:
+        """Run calls; returns the first in which a sub-agent waits for a human."""
         self._batch = Batch(
             list(calls),
             concurrency=self._s.concurrency,
             arguments_of=self._arguments_of,
             on_start=self._started,
             on_finish=self._finished,
+            delegate=lambda call: self._s.delegate(self.session, call),
             stop=stop,
             workers=self._workers,
         )
         await self._batch.run()
         if stop.done():
             raise Aborted
-        self._batch = None
+        paused, self._batch = self._batch.paused, None
+        order = [call["id"] for call in self.session.state.pending_calls()]
+        return min(paused, key=lambda each: order.index(each.call.id), default=None)
 
     def _arguments_of(self, call: PreparedCall) -> dict[str, Any]:
         assert call.tool is not None
@@ -214,15 +238,41 @@ class Run:
             )  # fmt: skip
 
     async def _finished(self, finished: list[Finished]) -> None:
+        problem: Exception | None = None
+        if self._s.hooks.after_tool is not None:
+            finished, problem = await self._after_tool(self._s.hooks.after_tool, finished)
         state = await self._save(self._results("result", finished))
+        if problem is not None:
+            raise problem
         await self._tell_results(finished)
         if state.turn is None and self._s.observer is not None:
             await self.tell(
                 "step.done", step=state.step, usage=self.step_usage[-1] if self.step_usage else {}
             )
 
-    def _results(self, kind: Any, finished: list[Finished]) -> Record:
+    async def _after_tool(
+        self, hook: Callable[..., Any], finished: list[Finished]
+    ) -> tuple[list[Finished], Exception | None]:
+        """The results as the hook leaves them; where it raises, the tool's own, and the problem."""
+        changed: list[Finished] = []
+        problem: Exception | None = None
+        for done in finished:
+            use = ToolUse(done.call.id, done.call.name, done.call.args)
+            result = json.loads(done.content)
+            try:
+                answer = await apply_hook(hook, result, use, result)
+            except Exception as error:
+                problem, answer = problem or error, json.loads(done.content)
+            changed.append(replace(done, content=to_json_text(answer)))
+        return changed, problem
+
+    def _results(self, kind: RecordKind, finished: list[Finished]) -> Record:
         record = Record(kind, "in-progress", self.session.state.step)
+        for done in finished:
+            sub = self.session.state.subs.get(done.call.id)
+            if sub is not None:
+                record.usage = add_usage(record.usage or self.session.state.usage, sub.usage)
+                self._business_state = json.loads(to_json_text(sub.business_state))
         record.results = {
             done.call.id: result_message(
                 done.call.id, done.call.name, done.content, done.kind is not None, done.call.mark.grant
@@ -271,14 +321,26 @@ class Run:
             )
         state = self.session.state
         pending = PendingApproval(
-            id=new_approval_id(), session_id=state.session_id, agent=self._s.agent.name, tool_name=call.name,
+            id=new_approval_id(), session_id=state.session_id, agent=self._s.lead, tool_name=call.name,
             tool_call_id=call.id, args=call.args, digest=call.digest, created_at=now(),
             kind="interrupted" if call.interrupted else "needs-approval",
+            subagent=list(self._s.path) or None,
         )  # fmt: skip
         approval = pending.model_dump(mode="json", by_alias=True, exclude_none=True)
-        state = await self._save(Record("pause", "awaiting-approval", state.step, approval=approval))
-        await self._s.approvals.save(pending, checkpoint_of(state))
-        await self.tell("approval.requested", step=state.step, approval=approval)
+        return await self._pause_for(approval, self._s.approvals)
+
+    async def _pause_inside(self, waiting: Paused) -> str:
+        """Pause because a sub-agent does: the same approval, seen from here."""
+        assert self._s.approvals is not None
+        return await self._pause_for({**waiting.approval, "leadCallId": waiting.call.id}, self._s.approvals)
+
+    async def _pause_for(self, approval: JsonObject, approvals: ApprovalStore) -> str:
+        step = self.session.state.step
+        state = await self._save(Record("pause", "awaiting-approval", step, approval=approval))
+        if not self._s.path:
+            # A request is shown when the whole session waits for it: the lead asks for its sub-agents.
+            await approvals.save(PendingApproval.model_validate(approval), checkpoint_of(state))
+            await self.tell("approval.requested", step=step, approval=approval)
         return "awaiting-approval"
 
     async def _abort(self) -> str:

@@ -134,6 +134,29 @@ class CheckpointSession:
         self._release()
 
 
+class NestedSession:
+    """A sub-agent's session, kept inside the session of the agent that called it.
+
+    Its saves are saves of that session: one journal, one lock, one fencing token.
+    """
+
+    def __init__(self, lead: OpenSession, call_id: str) -> None:
+        self.fence = lead.fence
+        self.state = lead.state.subs.get(call_id) or State(lead.state.session_id)
+        self._lead = lead
+        self._call_id = call_id
+
+    async def save(self, record: Record) -> State:
+        lead = self._lead.state
+        subs = {self._call_id: stamp(record, self.state, self.fence)}
+        saved = await self._lead.save(Record("sub", lead.status, lead.step, subs=subs))
+        self.state = saved.subs[self._call_id]
+        return self.state
+
+    async def close(self) -> None:
+        return None
+
+
 class UnstoredSession:
     """A session that lives only as long as its run."""
 

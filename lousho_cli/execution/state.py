@@ -17,7 +17,7 @@ from .unset import UNSET, Unset
 Status = Literal["in-progress", "awaiting-approval", "finished"]
 RecordKind = Literal[
     "input", "queue", "turn", "start", "result", "pause", "decision", "abort", "finish", "fork", "delete",
-    "save",
+    "sub", "save",
 ]  # fmt: skip
 
 
@@ -116,7 +116,8 @@ class Record:
     """One save: only what is new, and always the status and the step.
 
     `seq`, `at` and `fence` are filled in by the session that saves it. Fields left at their default change
-    nothing. `rewrite` cuts the log to that many messages before `add` is appended.
+    nothing. `rewrite` cuts the log to that many messages before `add` is appended. `subs` holds saves of
+    sub-agents, by the call that runs them.
     """
 
     kind: RecordKind
@@ -140,6 +141,7 @@ class Record:
     fingerprint: JsonObject | None = None
     run_config: JsonObject | None = None
     parent: JsonObject | None = None
+    subs: dict[str, Record] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +160,7 @@ class State:
         usage: of the current run.
         approval: the pending approval's JSON, while awaiting one.
         parent: `{sessionId, seq, step}` of the save this session was forked from.
+        subs: the sessions of sub-agents that calls of the last turn run, by call id.
     """
 
     session_id: str | None
@@ -181,6 +184,7 @@ class State:
     fingerprint: JsonObject | None = None
     run_config: JsonObject | None = None
     parent: JsonObject | None = None
+    subs: Mapping[str, State] = field(default_factory=dict)
     deleted: bool = False
 
     @property
@@ -250,6 +254,11 @@ def apply(state: State, record: Record) -> State:
         changes["results"] = {**state.results, **record.results}
     if record.marks or record.kind == "fork":
         changes["marks"] = {**state.marks, **(record.marks or {})} if record.kind != "fork" else {}
+    if record.subs:
+        saved = {call: _sub(state, call, sub) for call, sub in record.subs.items()}
+        changes["subs"] = {**state.subs, **saved}
+    if record.kind == "fork":
+        changes["subs"] = {call: _reopened(sub) for call, sub in state.subs.items()}
     if record.queue:
         changes["queue"] = (*state.queue, *record.queue)
     for name, unchanged in _SCALARS:
@@ -257,6 +266,17 @@ def apply(state: State, record: Record) -> State:
         if value is not unchanged:
             changes[name] = value
     return _settle(_evolve(state, changes))
+
+
+def _sub(state: State, call: str, record: Record) -> State:
+    return apply(state.subs.get(call) or State(state.session_id), record)
+
+
+def _reopened(state: State) -> State:
+    """A sub-agent's session in a fork: what waited for an approval goes through it again."""
+    status: Status = "finished" if state.status == "finished" else "in-progress"
+    subs = {call: _reopened(sub) for call, sub in state.subs.items()}
+    return _evolve(state, {"status": status, "approval": None, "marks": {}, "subs": subs})
 
 
 _SCALARS = (
@@ -274,7 +294,7 @@ def _evolve(state: State, changes: dict[str, Any]) -> State:
 
 def _settle(state: State) -> State:
     """Move results into the transcript in call order; behind a closed turn, append what was queued."""
-    if not state.results and not state.queue and not state.marks:
+    if not (state.results or state.queue or state.marks or state.subs):
         return state
     log, results = state.log, dict(state.results)
     open_calls = state.open_calls()
@@ -284,7 +304,7 @@ def _settle(state: State) -> State:
         settled += 1
     changes: dict[str, Any] = {"log": log, "results": results}
     if settled == len(open_calls):
-        changes.update(results={}, marks={}, turn=None)
+        changes.update(results={}, marks={}, subs={}, turn=None)
         if state.queue:
             changes.update(log=log.extended(state.queue), queue=())
     return _evolve(state, changes)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ConfigurationError
 from .cancel import Cancel
+
+if TYPE_CHECKING:
+    from .agent import Agent
 
 OnInterrupt = Literal["rerun", "ask", "fail"]
 NeedsApproval = bool | Callable[..., bool | Awaitable[bool]]
@@ -71,6 +74,7 @@ class Tool:
         on_interrupt: what becomes of a call that was running when the process died; None is the default,
             `rerun`, or `ask` for a call that went through an approval.
         timeout: seconds a call may take, or None.
+        delegate: the sub-agent that a call of this tool runs, or None.
     """
 
     name: str
@@ -83,6 +87,7 @@ class Tool:
     needs_approval: NeedsApproval = False
     on_interrupt: OnInterrupt | None = None
     timeout: float | None = None
+    delegate: Agent | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, unvalidated: for tests, and for tools that use other tools."""

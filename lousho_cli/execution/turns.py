@@ -14,9 +14,13 @@ from .values import clean
 _REASONS = {"max_tokens": "length", "content_filter": "content-filter"}
 
 
-def record_turn(state: State, response: ModelResponse) -> Record:
-    """The save of one model turn; a final answer finishes the run in the same save."""
-    message = clean(_message(state, response))
+def record_turn(state: State, response: ModelResponse, *, fresh_ids: bool = False) -> Record:
+    """The save of one model turn; a final answer finishes the run in the same save.
+
+    Args:
+        fresh_ids: give every call an id of ours: a sub-agent's ids must not meet those of its lead.
+    """
+    message = clean(_message(state, response, fresh_ids))
     asks = bool(calls_of(message))
     reason = _reason(response.finish_reason, asks)
     if not asks and reason != "stop":
@@ -57,21 +61,21 @@ def _number(usage: Mapping[str, Any], key: str) -> Any:
     return usage.get(key) or 0
 
 
-def _message(state: State, response: ModelResponse) -> MessageData:
+def _message(state: State, response: ModelResponse, fresh_ids: bool) -> MessageData:
     data = response.model_dump(mode="json", by_alias=True, exclude_none=True)
     extra = response.model_extra or {}
     message: dict[str, Any] = {"role": "assistant", "content": data.get("content", "")}
     if response.tool_calls:
-        message["toolCalls"] = _identified(state, data["toolCalls"])
+        message["toolCalls"] = _identified(state, data["toolCalls"], fresh_ids)
     message.update({key: data.get(key, value) for key, value in extra.items() if key not in message})
     return cast(MessageData, message)
 
 
-def _identified(state: State, calls: list[CallData]) -> list[CallData]:
+def _identified(state: State, calls: list[CallData], fresh: bool) -> list[CallData]:
     """The calls with ids that are unique in the session; what the provider sent is kept beside."""
     seen: set[str] = set()
     for call in calls:
-        if not call["id"] or call["id"] in seen or state.log.has_call(call["id"]):
+        if fresh or not call["id"] or call["id"] in seen or state.log.has_call(call["id"]):
             call["providerId"] = call["id"] or None
             call["id"] = f"call_{secrets.token_hex(8)}"
         seen.add(call["id"])

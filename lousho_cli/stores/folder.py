@@ -49,6 +49,9 @@ class AgentFolder:
     def legacy_history(self, checkpoint: Path) -> Path:
         return self.path / "checkpoint-history" / checkpoint.name
 
+    def _is_legacy(self, session_id: str, path: Path) -> bool:
+        return not path_exists(self.journal(session_id)) and self.legacy_checkpoint(session_id) == path
+
     def history(self, session_id: str) -> Path:
         return self.path / "checkpoint-history" / f"{encode_id(session_id)}.json"
 
@@ -72,10 +75,9 @@ class AgentFolder:
         """The ids of sessions that only the TypeScript SDK has written."""
         for path in self._files(self.checkpoints, ".json"):
             for session_id in dict.fromkeys((decode_id(path.stem), path.stem)):
-                if session_id and not path_exists(self.journal(session_id)):
-                    if self.legacy_checkpoint(session_id) == path:
-                        yield session_id
-                        break
+                if session_id and self._is_legacy(session_id, path):
+                    yield session_id
+                    break
 
     def request_ids(self) -> list[str]:
         """The ids of the approvals that were asked for here."""

@@ -8,25 +8,57 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 from filelock import FileLock, Timeout
 
 from ..errors import SessionBusyError, StorageError
 from ..execution.session import Holder
 from .files import PRIVATE_FILE, make_folder, read_file, replace_file, storage
-from .folder import AgentFolder
+from .ids import encode_id
 from .journal import json_bytes
+
+
+class LockFiles(Protocol):
+    """Where a store keeps the two small files of a held session."""
+
+    def lock(self, session_id: str) -> Path:
+        """The file that is locked."""
+        ...
+
+    def holder(self, session_id: str) -> Path:
+        """The file that says who holds it."""
+        ...
+
+
+@dataclass(frozen=True)
+class LockFolder:
+    """A folder that holds nothing but the lock files of a store."""
+
+    path: Path
+
+    def lock(self, session_id: str) -> Path:
+        return self.path / f"{encode_id(session_id)}.lock"
+
+    def holder(self, session_id: str) -> Path:
+        return self.path / f"{encode_id(session_id)}.json"
 
 
 class Lease:
     """A held session.
+
+    Args:
+        folder: where its lock files are.
+        session_id: which session.
 
     Raises:
         SessionBusyError: another runner holds it; names the process, the host and since when.
         StorageError: the lock file cannot be made.
     """
 
-    def __init__(self, folder: AgentFolder, session_id: str) -> None:
+    def __init__(self, folder: LockFiles, session_id: str) -> None:
         self._folder = folder
         self._session_id = session_id
         path = folder.lock(session_id)
@@ -54,7 +86,7 @@ class Lease:
         try:
             note = json.loads(read_file(self._folder.holder(self._session_id)) or b"")
             return Holder(int(note["pid"]), str(note["host"]), str(note["since"])).busy(self._session_id)
-        except (ValueError, KeyError, TypeError, StorageError):
+        except (ValueError, KeyError, TypeError, OverflowError, StorageError):
             return SessionBusyError(
                 f"session {self._session_id!r} is being run by another process",
                 hint="wait for it (--wait SECONDS), or stop that process",

@@ -10,7 +10,7 @@ from ..execution.kept import KeptSaves
 from ..execution.messages import JsonObject, calls_of
 from ..execution.state import Record, State
 
-_OF_ONE_TURN = ("start", "result")
+_OF_ONE_TURN = ("start", "result", "sub")
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,14 +76,16 @@ class BotWorkspace:
         input: str = "go",
         agent: str = "bot",
         history_limit: int = 50,
+        concurrency: int = 1,
     ) -> ExecutionResult:
-        """Run the agent on a session with a model that says `turns`."""
+        """Run the agent on a session with a model that says `turns`; each result is a save of its own."""
         store = FileStore(self.home, agent=agent, history_limit=history_limit)
         return AgentExecutor.execute_sync(
             agent=Agent(name=agent, instructions="Do the work.", tools=[weather, plan, pay]),
             input=input,
             provider=ScriptedModel(list(turns)),
             session_id=session,
+            tool_concurrency=concurrency,
             checkpoint_store=store.checkpoints,
             approval_store=store.approvals,
         )

@@ -41,8 +41,13 @@ def test_a_limit_and_a_step_choose_among_the_saves(bot: BotWorkspace) -> None:
     bot.play("trip", TRIP)
     everything = bot.run("history", "trip", "--json").json()["entries"]
     assert bot.run("history", "trip", "--limit", "2", "--json").json()["entries"] == everything[:2]
-    assert [entry["step"] for entry in bot.run("history", "trip", "--step", "2", "--json").json()["entries"]] == [2, 2]
-    assert bot.run("history", "trip", "--step", "2", "--limit", "1", "--json").json()["entries"] == everything[1:2]
+    assert [
+        entry["step"] for entry in bot.run("history", "trip", "--step", "2", "--json").json()["entries"]
+    ] == [2, 2]
+    assert (
+        bot.run("history", "trip", "--step", "2", "--limit", "1", "--json").json()["entries"]
+        == everything[1:2]
+    )
     assert bot.run("history", "trip", "--limit", "0").code == 2
 
 
@@ -68,7 +73,9 @@ def test_f04_what_the_limit_dropped_is_announced(bot: BotWorkspace, monkeypatch:
     assert "step 1 was dropped by the history limit (steps kept: 2, 3)" in gone.err
 
 
-def test_a_workspace_that_keeps_no_history_says_so(bot: BotWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_that_keeps_no_history_says_so(
+    bot: BotWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bot.play("trip", TRIP, history_limit=0)
     monkeypatch.setenv("LOUSHO_HISTORY_LIMIT", "0")
     ran = bot.run("history", "trip")

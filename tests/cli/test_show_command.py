@@ -82,7 +82,7 @@ def test_a_result_that_waits_for_an_earlier_call_is_shown_under_its_own(
     monkeypatch.setattr("bot_workspace.plan", broken)
     turn = {"tool_calls": [{"name": "plan", "id": "p1"}, {"name": "weather", "id": "w1"}]}
     with pytest.raises(PropagatingToolError):
-        bot.play("trip", [turn])
+        bot.play("trip", [turn], concurrency=2)
     data = bot.run("show", "trip", "--json").json()
     assert data["messages"][-1]["role"] == "assistant"
     assert [result["toolCallId"] for result in data["results"]] == ["w1"]

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from lousho_cli.stores.reader import SessionSummary, read_history, summaries
 from lousho_cli.stores.trail import Save
 from lousho_cli.testing import ScriptedModel
 
-Turns = list[str | dict[str, Any]]
+Turns = Sequence[str | Mapping[str, Any]]
 
 
 def calls(*names: str, step: int) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Bench:
         self.agent = Agent(agent, "Be brief.", [echo, pay])
 
     def model(self, turns: Turns) -> ScriptedModel:
-        """Plays the turn whose index is the number of model turns so far, in whatever process they were made."""
+        """Plays the turn whose index is the number of model turns so far."""
 
         def play(request: ModelRequest) -> str | Mapping[str, Any]:
             self.did.append("model")
@@ -79,9 +79,7 @@ class Bench:
         )  # fmt: skip
 
     def fork(self, session: str = "s", **options: Any) -> ForkResult:
-        return AgentExecutor.fork_sync(
-            session_id=session, checkpoint_store=self.store.checkpoints, **options
-        )
+        return AgentExecutor.fork_sync(session_id=session, checkpoint_store=self.store.checkpoints, **options)
 
     def load(self, session: str = "s") -> Checkpoint | None:
         return asyncio.run(self.store.checkpoints.load(session))

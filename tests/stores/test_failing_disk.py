@@ -1,4 +1,4 @@
-"""R5.4, F22: the first failed save stops the run, names the file, hurts nothing, and the run goes on once mended."""
+"""R5.4, F22: the first failed save stops the run and hurts nothing; the run goes on once it is mended."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lousho_cli.stores import files, writer
 
 STORAGE = "LOUSHO_STORAGE_FAILED"
 OPERATIONS = (
-    "open", "write", "fdatasync", "fsync", "ftruncate", "lseek", "replace", "link", "unlink", "mkdir", "chmod",
-    "fchmod", "stat", "lstat", "fstat", "close",
+    "open", "write", "fdatasync", "fsync", "ftruncate", "lseek", "replace", "link", "unlink", "mkdir",
+    "chmod", "fchmod", "stat", "lstat", "fstat", "close",
 )  # fmt: skip
 
 
@@ -133,6 +133,13 @@ def wrong_saves(bench: Bench, whole: list[str], n: int) -> Iterator[str]:
         yield f"{synced(whole[:n])} saves were durable, and {found} are found"
 
 
+def wrong_words(bench: Bench, problem: StorageError, why: str) -> Iterator[str]:
+    if problem.code != STORAGE or str(bench.home) not in problem.message:
+        yield f"does not name the file: {problem}"
+    if why not in problem.message:
+        yield f"does not say why: {problem}"
+
+
 def problems_of_one_failure(bench: Bench, disk: Disk, whole: list[str] | None, n: int) -> Iterator[str]:
     """What goes wrong with a run whose n-th call fails; `whole` are the calls of a session's first run."""
     asked_before: list[int] = []
@@ -147,10 +154,7 @@ def problems_of_one_failure(bench: Bench, disk: Disk, whole: list[str] | None, n
     try:
         bench.run()
     except StorageError as problem:
-        if problem.code != STORAGE or str(bench.home) not in problem.message:
-            yield f"does not name the file: {problem}"
-        if os.strerror(disk.error) not in problem.message:
-            yield f"does not say why: {problem}"
+        yield from wrong_words(bench, problem, os.strerror(disk.error))
         if len(bench.did) != asked_before[0]:
             yield "went on after it"
         if whole is not None:
@@ -245,7 +249,7 @@ def test_a_sync_that_fails_leaves_no_save_that_a_later_reader_would_trust(tmp_pa
 
 
 def test_a_short_write_is_completed_and_half_a_write_is_taken_back(
-    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = bench_with_folder(tmp_path)
     real, written = os.write, [0]
@@ -256,13 +260,13 @@ def test_a_short_write_is_completed_and_half_a_write_is_taken_back(
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(fd, bytes(data[:40]))
 
-    monkeypatch.setattr(files.os, "write", short)
+    monkeypatch.setattr(os, "write", short)
     with pytest.raises(StorageError):
         bench.run()
     whole = bench.journal().read_bytes()
     assert all(map(sealed, whole.splitlines()))
     assert whole.endswith(b"\n")
-    monkeypatch.setattr(files.os, "write", real)
+    monkeypatch.setattr(os, "write", real)
     went_on(bench)
     assert bench.journal().read_bytes().startswith(whole)
 

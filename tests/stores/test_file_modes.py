@@ -1,4 +1,4 @@
-"""R5.2, R5.3, F23: private from the first instant, links never followed, odd things in a file's place refused."""
+"""R5.2, R5.3, F23: private from the first instant, links not followed, odd files refused."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from store_bench import Bench, calls
 
 from lousho_cli import ApprovalDecision
 from lousho_cli.errors import StorageError
-from lousho_cli.stores import files
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="modes and links of POSIX"),
     pytest.mark.timeout(20),
 ]
+
+
+STATE_FOLDERS = {"checkpoints", "checkpoint-history", "approvals", "locks"}
 
 
 @pytest.fixture
@@ -55,12 +57,14 @@ def modes(bench: Bench) -> dict[str, str]:
 def test_files_are_0600_and_folders_0700_whatever_the_umask(bench: Bench, umask: int) -> None:
     use_everything(bench)
     found = modes(bench)
-    assert {name.split("/")[0] for name in found} == {"checkpoints", "checkpoint-history", "approvals", "locks"}
+    assert {name.split("/")[0] for name in found} == STATE_FOLDERS
     assert {mode for name, mode in found.items() if "/" in name} == {"0o600"}
     assert {mode for name, mode in found.items() if "/" not in name} == {"0o700"}
 
 
-def test_nothing_is_readable_by_others_even_for_an_instant(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_readable_by_others_even_for_an_instant(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first_modes: dict[str, int] = {}
     real_open, real_mkdir = os.open, os.mkdir
 
@@ -216,7 +220,9 @@ def test_two_agents_never_share_a_folder(tmp_path: Path, one: str, other: str) -
     assert Bench(tmp_path, agent=other).load() is None
 
 
-@pytest.mark.parametrize("id", ["../../escape", "a/b", "/etc/x", "CON", "x:y", "x.", "*", "é" * 200, "@last", " "])
+@pytest.mark.parametrize(
+    "id", ["../../escape", "a/b", "/etc/x", "CON", "x:y", "x.", "*", "é" * 200, "@last", " "]
+)
 def test_f23_no_session_id_reaches_outside_its_folder(bench: Bench, id: str) -> None:
     bench.run(id)
     assert bench.loaded(id).session_id == id
@@ -235,7 +241,7 @@ def test_no_file_is_opened_but_as_a_private_one(bench: Bench, monkeypatch: pytes
             flags_of.append(flags)
         return real_open(path, flags, *rest, **options)
 
-    monkeypatch.setattr(files.os, "open", noted)
+    monkeypatch.setattr(os, "open", noted)
     use_everything(bench)
     assert flags_of
     assert all(flags & os.O_NOFOLLOW for flags in flags_of)

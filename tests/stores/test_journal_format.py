@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store_bench import TWO_STEPS, Bench, calls, resealed, sealed
+from store_bench import TWO_STEPS, Bench, Turns, calls, resealed, sealed
 
-from lousho_cli import ApprovalDecision, Checkpoint
-from lousho_cli.errors import StorageError
+from lousho_cli import ApprovalDecision
+from lousho_cli.errors import SDKError, StorageError
 from lousho_cli.execution.state import Record
 from lousho_cli.stores.journal import VERSION, parse_record, record_line
 
@@ -35,7 +35,7 @@ def lines_of(bench: Bench, session: str = "s") -> list[dict[str, Any]]:
 
 def everything(bench: Bench) -> None:
     """A run with every kind of save: queued input, a pause, a decision, results, a finish, a second run."""
-    turns = [calls("echo", "pay", "echo", step=1), "done", "again"]
+    turns: Turns = [calls("echo", "pay", "echo", step=1), "done", "again"]
     approval_id = str(bench.run(turns=turns, business_state={"guests": 2}).approval_id)
     decision = ApprovalDecision(id=approval_id, approved=True, by="me")
     asyncio.run(bench.store.approvals.decide(approval_id, decision))
@@ -85,7 +85,7 @@ def test_each_message_is_written_once(bench: Bench) -> None:
     bench.run(turns=[calls("echo", step=n) for n in range(1, 9)] + ["done"])
     data = bench.journal().read_text()
     for n in range(1, 9):
-        assert data.count(f'"result {n}') + data.count(f'\\"result {n}') == 1
+        assert data.count(f"result {n}") == 1
 
 
 @pytest.mark.parametrize("checksum", ["true", "false", "none"])
@@ -117,8 +117,8 @@ def test_a_first_line_without_a_version_of_ours_is_damage(bench: Bench, version:
 
 
 ODD_TEXTS = [
-    "\ud83d", "\udcb2 alone", "a\u0000b", "\u2028\u2029\x85", "\ufeffmark", "e\u0301", "\u05d0\u202eabc", "line\nbreak\r\n",
-    "👩\u200d💻", "\\\"", '{"seq":1,"crc":"00000000"}\n', "x" * 1_000_000,
+    "\ud83d", "\udcb2 alone", "a\u0000b", "\u2028\u2029\x85", "\ufeffmark", "e\u0301", "\u05d0\u202eabc",
+    "line\nbreak\r\n", "👩\u200d💻", "\\\"", '{"seq":1,"crc":"00000000"}\n', "x" * 1_000_000,
 ]  # fmt: skip
 
 
@@ -154,21 +154,14 @@ def test_a_save_comes_back_as_it_was_written(text: str, value: Any, seq: int) ->
     assert parse_record(line[:-1]) == record
 
 
-@pytest.mark.parametrize(
-    "value",
-    [float("nan"), float("inf"), 10**5000, {1: 2}, {"a": {1, 2}}],
-    ids=["nan", "infinity", "huge", "key", "set"],
-)
-def test_a_whole_checkpoint_with_odd_values_is_saved_or_refused_by_an_error_of_ours(
-    bench: Bench, value: Any
-) -> None:
+@pytest.mark.parametrize("value", [float("nan"), {"a": float("inf")}, {1, 2}, object()])
+def test_a_whole_checkpoint_that_is_no_json_is_refused_and_leaves_nothing(bench: Bench, value: Any) -> None:
     bench.run("s", "go", ["done"])
     checkpoint = bench.loaded().model_copy(update={"business_state": value})
-    store = bench.store.checkpoints
-    asyncio.run(store.save("t", checkpoint))
-    again = asyncio.run(store.load("t"))
-    assert isinstance(again, Checkpoint)
-    assert json.loads(json.dumps(again.business_state, allow_nan=False)) == again.business_state
+    with pytest.raises((ValueError, TypeError, SDKError)):
+        asyncio.run(bench.store.checkpoints.save("t", checkpoint))
+    assert bench.load("t") is None
+    assert bench.run("t", "go", ["done"]).text == "done"
 
 
 def test_a_whole_checkpoint_is_a_save_like_any_other(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""R3.9, F08: one runner of a session at a time; a dead one never blocks; one that lost its lease is refused."""
+"""R3.9, F08: one runner at a time; a dead one never blocks, one that lost its lease is refused."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,8 @@ async def main():
     for line in sys.stdin:
         try:
             if line.strip() == "save":
-                await session.save(Record("save", "in-progress", 1, add=[{"role": "user", "content": "held"}]))
+                message = {"role": "user", "content": "held"}
+                await session.save(Record("save", "in-progress", 1, add=[message]))
                 print("saved", flush=True)
             elif line.strip() == "child":
                 if os.fork() == 0:
@@ -61,7 +63,7 @@ AgentExecutor.execute_sync(
 
 Start = Callable[..., subprocess.Popen[str]]
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="signals that stop a process")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="stops a process, or removes a file that is open")
 
 
 @pytest.fixture
@@ -80,10 +82,8 @@ def start() -> Iterator[Start]:
 
     yield begin
     for process in processes:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        with suppress(ProcessLookupError):
+            process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
         with process:
             pass
 
@@ -127,7 +127,7 @@ def test_f08_a_second_process_is_refused_at_once_and_told_who_holds_it(bench: Be
     began = time.monotonic()
     with pytest.raises(SessionBusyError) as caught:
         bench.run()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
     assert caught.value.code == "LOUSHO_SESSION_BUSY"
     assert f"process {holder.pid} on {socket.gethostname()} since 2" in caught.value.message
     assert bench.did == []
@@ -192,6 +192,7 @@ def test_a_stopped_holder_that_lost_its_lease_is_refused_when_it_wakes(bench: Be
     assert all(map(sealed, bench.journal().read_bytes().splitlines()))
 
 
+@posix
 def test_a_runner_that_lost_its_lease_is_refused_before_the_new_one_has_saved(bench: Bench) -> None:
     bench.run()
     before = bench.journal().read_bytes()
@@ -207,6 +208,7 @@ def test_a_runner_that_lost_its_lease_is_refused_before_the_new_one_has_saved(be
     close(old)
 
 
+@posix
 def test_a_runner_whose_journal_was_replaced_is_refused(bench: Bench) -> None:
     bench.run()
     old = take(bench)
@@ -219,6 +221,7 @@ def test_a_runner_whose_journal_was_replaced_is_refused(bench: Bench) -> None:
     close(old)
 
 
+@posix
 def test_a_runner_that_lost_its_lease_leaves_the_history_file_of_the_new_one_alone(bench: Bench) -> None:
     async def scene() -> None:
         old = await bench.store.checkpoints.open_session("s")
