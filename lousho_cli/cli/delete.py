@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,7 +65,7 @@ def _find(place: Place, given: str, keep_history: bool) -> FoundSession:
 
 def _confirmed(place: Place, found: FoundSession, keep_history: bool) -> bool:
     from ..errors import ConfigurationError
-    from .questions import YES, can_ask
+    from .questions import ask_yes, can_ask
 
     if not can_ask():
         raise ConfigurationError(
@@ -75,9 +74,7 @@ def _confirmed(place: Place, found: FoundSession, keep_history: bool) -> bool:
         )
     what = "session" if keep_history else "session and history"
     notice(f"{what} {found.session_id} of agent {found.folder.agent}: {_about(found)}")
-    sys.stderr.write("Delete it for good? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in YES
+    return ask_yes("Delete it for good?")
 
 
 def _about(found: FoundSession) -> str:

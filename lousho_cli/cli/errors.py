@@ -97,13 +97,19 @@ def _describe(error: Exception) -> _Report:
     if isinstance(error, typer.TyperException):
         context: typer.Context | None = getattr(error, "ctx", None)
         path = context.command_path if context else "lousho"
-        return _Report("LOUSHO_USAGE_INVALID", error.format_message(), f"see {path} --help", error.exit_code)
+        message = _without_type(error.format_message())
+        return _Report("LOUSHO_USAGE_INVALID", message, f"see {path} --help", error.exit_code)
     return _Report(
         "LOUSHO_INTERNAL",
         f"unexpected {''.join(traceback.format_exception_only(error)).strip()}",
         "this is a fault in lousho: run the command again with --verbose and report what it shows",
         FAILED,
     )
+
+
+def _without_type(message: str) -> str:
+    """Typer's message without the name of the exception that its validation raised."""
+    return message.replace("Value error, ", "")
 
 
 def _sentence(text: str) -> str:

@@ -21,7 +21,12 @@ def ask_trust(workspace: Path) -> bool:
     if not can_ask():
         return False
     notice(f"{workspace} was not set up by you on this machine. Running its agent runs its Python files.")
-    return _ask("Trust this workspace? [y/N] ") in YES
+    return ask_yes("Trust this workspace?")
+
+
+def ask_yes(question: str) -> bool:
+    """A yes-or-no question; no answer and anything but yes mean no."""
+    return _ask(f"{question} [y/N] ") in YES
 
 
 def ask_decision(pending: PendingApproval) -> ApprovalDecision | None:

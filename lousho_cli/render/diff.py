@@ -43,7 +43,7 @@ def show_diff(
     say(f"+++ {names[1]}", "green")
     if diff.get("common"):
         say(f"common origin: {_origin(diff['common'])}", "dim")
-    say(headline(differences, names, diverged_at), "bold")
+    say(headline(differences, names, diverged_at, bool(diff.get("drift"))), "bold")
     if stat:
         for line in _counts(differences, names):
             say(line)
@@ -53,10 +53,12 @@ def show_diff(
         say(line)
 
 
-def headline(differences: Sequence[Difference], names: tuple[str, str], diverged_at: int | None) -> str:
+def headline(
+    differences: Sequence[Difference], names: tuple[str, str], diverged_at: int | None, drifted: bool = False
+) -> str:
     """Where the runs first part, and in what."""
     if diverged_at is None:
-        return "no difference"
+        return "no step differs" if drifted else "no difference"
     first = next((d for d in differences if d.kind != "same"), None)
     start = f"first difference: step {diverged_at}"
     if first is None:

@@ -61,10 +61,23 @@ def _row(entry: Mapping[str, Any], now: datetime | None) -> list[Cell]:
 
 def what_happened(entry: Mapping[str, Any]) -> str:
     """What a save records, in a few words on one line, from its `event` and the fields that go with it."""
-    tools = [escape_line(str(name)) for name in entry.get("tools") or []]
+    tools = _names(entry.get("tools") or [], entry.get("failed") or [])
     text = _EVENTS.get(str(entry.get("event")), _other)(entry, tools)
     note = entry.get("note")
     return f"{text}: {escape_line(str(note))}" if note else text
+
+
+def _names(tools: Sequence[Any], failed: Sequence[Any]) -> list[str]:
+    """The tools' names, those whose result is an error marked so."""
+    left = list(failed)
+    names = []
+    for tool in tools:
+        name = escape_line(str(tool))
+        if tool in left:
+            left.remove(tool)
+            name = f"{name} (failed)"
+        names.append(name)
+    return names
 
 
 def _always(text: str) -> Callable[[Mapping[str, Any], list[str]], str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from ..errors import ConfigurationError
 from ..execution.messages import JsonObject
@@ -51,9 +51,14 @@ def ancestry(folder: AgentFolder, save: Origin) -> list[Origin]:
     """`save`, the save its session was forked from, the one that session was forked from, and so on."""
     chain = [save]
     seen = {save.session_id}
-    while (parent := _parent(folder, chain[-1].session_id)) and parent.session_id not in seen:
-        chain.append(parent)
-        seen.add(parent.session_id)
+    header = _header_of(folder, save.session_id)
+    while header is not None and header.parent is not None and header.parent["sessionId"] not in seen:
+        above = _header_of(folder, header.parent["sessionId"])
+        if above is not None and not _may_be_parent(above.created_at, header.created_at):
+            break
+        chain.append(_origin(header.parent))
+        seen.add(chain[-1].session_id)
+        header = above
     return chain
 
 
@@ -76,12 +81,14 @@ class Relative:
         status: of its newest save; `deleted` if only its history is left, `damaged` if it cannot be read.
         step: None unless it can be read.
         parent: the save it was forked from, or None.
+        created_at: UTC, ISO 8601; empty where it is not known.
     """
 
     session_id: str
     status: str
     step: int | None = None
     parent: JsonObject | None = None
+    created_at: str = ""
 
 
 def family(folder: AgentFolder, session_id: str) -> list[Relative]:
@@ -107,17 +114,29 @@ def _relatives(folder: AgentFolder, session_id: str) -> dict[str, Relative]:
     wanted = [session_id]
     for each in summaries(folder):
         step = each.step if each.problem is None else None
-        known[each.session_id] = Relative(each.session_id, each.status, step, each.parent)
+        known[each.session_id] = Relative(each.session_id, each.status, step, each.parent, each.created_at)
         if each.parent:
             wanted.append(each.parent["sessionId"])
     while wanted:
         name = wanted.pop()
         header = _header_of(folder, name) if name not in known else None
         if header is not None:
-            known[name] = Relative(name, "deleted", None, header.parent)
+            known[name] = Relative(name, "deleted", None, header.parent, header.created_at)
             if header.parent:
                 wanted.append(header.parent["sessionId"])
-    return known
+    return {
+        name: each if _is_linked(each, known) else replace(each, parent=None) for name, each in known.items()
+    }
+
+
+def _is_linked(child: Relative, known: Mapping[str, Relative]) -> bool:
+    parent = known.get(child.parent["sessionId"]) if child.parent else None
+    return parent is None or _may_be_parent(parent.created_at, child.created_at)
+
+
+def _may_be_parent(parent_created: str, child_created: str) -> bool:
+    """A session younger than its fork is another one, which took the name of a deleted parent."""
+    return parent_created <= child_created
 
 
 def _top(known: dict[str, Relative], session_id: str) -> str:
@@ -132,12 +151,9 @@ def _top(known: dict[str, Relative], session_id: str) -> str:
     return session_id
 
 
-def _parent(folder: AgentFolder, session_id: str) -> Origin | None:
-    header = _header_of(folder, session_id)
-    if header is None or header.parent is None:
-        return None
-    step = header.parent.get("step")
-    return Origin(header.parent["sessionId"], header.parent["seq"], step if isinstance(step, int) else None)
+def _origin(parent: JsonObject) -> Origin:
+    step = parent.get("step")
+    return Origin(parent["sessionId"], parent["seq"], step if isinstance(step, int) else None)
 
 
 def _header_of(folder: AgentFolder, session_id: str) -> Header | None:

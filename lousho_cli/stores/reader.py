@@ -120,7 +120,7 @@ def _save(entry: JsonObject) -> Save:
     return Save(
         int(entry["seq"]), int(entry["step"]), str(entry["status"]), str(entry["savedAt"]),
         str(entry["event"]), int(entry["messages"]), int(entry["end"]), tuple(entry.get("tools", ())),
-        entry.get("finishReason"), entry.get("approvalId"), entry.get("note"),
+        entry.get("finishReason"), entry.get("approvalId"), entry.get("note"), tuple(entry.get("failed", ())),
     )  # fmt: skip
 
 

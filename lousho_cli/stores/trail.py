@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..execution.kept import KeptSaves
 from ..execution.messages import JsonObject, calls_of
@@ -22,6 +22,7 @@ class Save:
         messages: how many messages the transcript had, the system message included.
         end: where its record ends in the journal, in bytes; 0 in other stores.
         tools: the tools it is about: called, answered, or waiting for a decision.
+        failed: those of them whose result is an error.
         finish_reason, approval_id: as in the checkpoint.
         note: who decided what, for a decision.
     """
@@ -37,6 +38,7 @@ class Save:
     finish_reason: str | None = None
     approval_id: str | None = None
     note: str | None = None
+    failed: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
         data: JsonObject = {
@@ -51,16 +53,27 @@ class Save:
             data["approvalId"] = self.approval_id
         if self.note is not None:
             data["note"] = self.note
+        if self.failed:
+            data["failed"] = list(self.failed)
         return data
 
 
 def save_of(record: Record, state: State, end: int = 0) -> Save:
-    approval = record.approval
+    """What a record, and the state after it, say of the save."""
     return Save(
-        record.seq, record.step, record.status, record.at, record.kind, state.message_count, end,
-        _tools(record), record.finish_reason, str(approval["id"]) if approval else None,
-        _note(record),
-    )  # fmt: skip
+        seq=record.seq,
+        step=record.step,
+        status=record.status,
+        at=record.at,
+        kind=record.kind,
+        messages=state.message_count,
+        end=end,
+        tools=_tools(record, state),
+        finish_reason=record.finish_reason,
+        approval_id=str(record.approval["id"]) if record.approval else None,
+        note=_note(record),
+        failed=_failed(record),
+    )
 
 
 def _note(record: Record) -> str | None:
@@ -77,14 +90,30 @@ def _note(record: Record) -> str | None:
     return None
 
 
-def _tools(record: Record) -> tuple[str, ...]:
+def _tools(record: Record, state: State) -> tuple[str, ...]:
     if record.approval:
         return (str(record.approval.get("toolName", "")),)
     if record.results:
         return tuple(str(message.get("toolName", "")) for message in record.results.values())
     if record.kind == "turn" and record.add:
         return tuple(call["function"]["name"] for call in calls_of(record.add[-1]))
+    if record.marks:
+        return tuple(c["function"]["name"] for c in state.open_calls() if c["id"] in record.marks)
     return ()
+
+
+def _failed(record: Record) -> tuple[str, ...]:
+    results = (record.results or {}).values()
+    return tuple(str(message.get("toolName", "")) for message in results if message.get("isError"))
+
+
+def _joined(absorbed: Save, save: Save) -> Save:
+    """A save in the place of an earlier one of its turn: it tells of both."""
+    if absorbed.kind != "result":
+        return save
+    kind = save.kind if save.kind == "result" else absorbed.kind
+    tools = (*absorbed.tools, *(save.tools if save.kind == "result" else ()))
+    return replace(save, kind=kind, tools=tools, failed=(*absorbed.failed, *save.failed))
 
 
 class Trail:
@@ -106,7 +135,7 @@ class Trail:
         if save.seq < self.first or save.kind == "delete":
             return
         if self._kept and save.kind in _OF_ONE_TURN and self._kept[-1][0].kind in _OF_ONE_TURN:
-            self._kept.pop()
+            save = _joined(self._kept.pop()[0], save)
         self._kept.append((save, state))
 
     def __len__(self) -> int:

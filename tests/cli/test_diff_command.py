@@ -125,6 +125,16 @@ def test_the_common_origin_of_cousins_is_found_through_deleted_sessions(trip: Bo
     assert "common" not in trip.run("diff", "deep", "stranger", "--json").json()
 
 
+def test_a_session_that_took_the_name_of_a_deleted_parent_is_no_origin(trip: BotWorkspace) -> None:
+    trip.run("fork", "trip.fork-1", "--at", "4", "--as", "deep")
+    trip.run("delete", "trip.fork-1", "--yes")
+    assert trip.run("fork", "trip", "--from-step", "2", "-q").out == "trip.fork-1\n"
+    for other in ("trip", "trip.fork-1"):
+        assert "common" not in trip.run("diff", "deep", other, "--json").json()
+    family = trip.run("history", "trip", "--graph", "--json").json()["sessions"]
+    assert [each["sessionId"] for each in family] == ["trip", "trip.fork-1"]
+
+
 def test_a_count_and_the_whole_can_be_asked_for(trip: BotWorkspace) -> None:
     stat = trip.run("diff", "trip", "trip.fork-1", "--stat").out
     assert "0 same, 3 changed" in stat

@@ -8,6 +8,7 @@ must be able to finish.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
@@ -48,18 +49,26 @@ from lousho_cli import (
 )
 
 MARKED = {"gated", "ask", "fail"}
+EDITED = 9
 NAMES = ("free", "slow", "dies", "raises", *sorted(MARKED))
 
 
 @st.composite
 def model_calls(draw: st.DrawFn) -> Data:
-    name = draw(st.sampled_from([*NAMES, "nope"]))
-    args = draw(st.sampled_from(['{"n":1}', '{"n":2}', "{}", '{"n":"x"}', "{", "[]", ""]))
+    name = draw(st.sampled_from([*NAMES, "gated", "nope"]))
+    args = draw(st.sampled_from(['{"n":1}', '{"n":2}', "{}"] * 3 + ['{"n":"x"}', "{", ""]))
     return {"name": name, "args": args, "id": draw(st.sampled_from(["", "call_0", "call_1", "fresh"]))}
 
 
-turns = st.lists(model_calls(), max_size=5)
-scripts = st.lists(turns, max_size=3)
+def _deaths(name: str, n: int) -> int:
+    """How many runs of a call die."""
+    if name == "dies":
+        return 1
+    return {2: 1, EDITED: 2}.get(n, 0) if name in MARKED else 0
+
+
+turns = st.integers(0, 5).flatmap(lambda size: st.lists(model_calls(), min_size=size, max_size=size))
+scripts = st.integers(0, 3).flatmap(lambda size: st.lists(turns, min_size=size, max_size=size))
 
 
 @dataclass(frozen=True)
@@ -114,8 +123,8 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self.world = World(self.kind, Path(self._folder.name))
+        self._folder = Path(tempfile.mkdtemp())
+        self.world = World(self.kind, self._folder)
         self.world.tools = [self._tool(name) for name in NAMES]
         self.sessions: dict[str, Expected] = {}
         self.runs: Counter[tuple[str, str]] = Counter()
@@ -128,7 +137,7 @@ class Lives(RuleBasedStateMachine):
             for session in list(self.sessions):
                 self._finish(session)
         finally:
-            self._folder.cleanup()
+            shutil.rmtree(self._folder)
 
     # What the tools and the model see.
 
@@ -140,7 +149,7 @@ class Lives(RuleBasedStateMachine):
                     await asyncio.sleep(0)
             if name == "raises":
                 raise ValueError("no luck")
-            if name == "dies" and self.runs[str(ctx.session_id), ctx.tool_call_id] == 1:
+            if self.runs[str(ctx.session_id), ctx.tool_call_id] <= _deaths(name, n):
                 raise PropagatingToolError("the process died")
             return [name, n]
 
@@ -277,13 +286,13 @@ class Lives(RuleBasedStateMachine):
         assert approval_id is not None
         pending = engine(stored)["approval"]
         held = asyncio.run(self.world.store.approvals.get(approval_id))
-        decision: Mapping[str, Any] = {"arguments": {"n": 9}} if edit else {}
+        decision: Mapping[str, Any] = {"arguments": {"n": EDITED}} if edit else {}
         if held is not None and held.decision is not None:
             approved = held.decision.approved
             decision = {"arguments": held.decision.arguments} if held.decision.arguments else {}
         else:
             self._note_decision(expected, pending, approved, decision)
-        if only:
+        if only and held is not None:
             wanted = ApprovalDecision(id=approval_id, approved=approved, by="ann", **decision)
             asyncio.run(self.world.store.approvals.decide(approval_id, wanted))
         else:
@@ -384,10 +393,10 @@ class Lives(RuleBasedStateMachine):
             stored = self._load(session)
             if stored is None or stored.status == "finished":
                 break
+            # A request that was lost with its writer is made again by whoever asks for the session.
+            self._run(session, [], Fate(), "none")
             if expected.waits_for and not expected.decided:
                 self._decide(session, [], Fate(), True, False, False)
-            else:
-                self._run(session, [], Fate(), "none")
         else:
             raise AssertionError("the session does not come to its end")
         if stored is not None:

@@ -162,7 +162,7 @@ def test_a_killed_holder_does_not_block_while_its_children_live(bench: Bench, st
     assert tell(holder, "child") == "child"
     holder.kill()
     holder.wait()
-    close(take(bench))
+    close(take(bench, wait=10))
 
 
 @posix
