@@ -44,7 +44,7 @@ def approve(
     trust: opt.Trust = False,
     events: opt.Events = False,
 ) -> int:
-    """Approve a tool call that waits (or reject it) and go on with the run."""
+    """Approve or reject a tool call that waits, and go on with its run."""
     from .place import find_approval, open_place
 
     flags = opt.run_flags(

@@ -20,7 +20,7 @@ def run(
     options: Globals,
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id, or @last.")],
     message: Annotated[
-        str | None, typer.Argument(metavar="[MESSAGE]", help="What to say; - reads it from standard input.")
+        str | None, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
     ] = None,
     model: opt.Model = None,
     max_steps: opt.MaxSteps = None,

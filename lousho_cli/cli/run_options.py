@@ -28,7 +28,13 @@ BusinessState = Annotated[
 ]
 Wait = Annotated[
     float,
-    typer.Option("--wait", min=0, metavar="SECONDS", help="Wait this long while another process runs it."),
+    typer.Option(
+        "--wait",
+        min=0,
+        metavar="SECONDS",
+        show_default=False,
+        help="Wait this long while another process runs it; 0 by default.",
+    ),
 ]
 Ask = Annotated[bool, typer.Option("--ask", help="Ask for approvals here, and go on.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Trust this workspace: its Python files may run.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast, get_args
 
-from .messages import JsonObject, MessageData, Role
+from .messages import JsonObject, MessageData, Role, UsageData
 from .state import CallMark, Record, RecordKind, RunStart, Status
 from .unset import UNSET
 
@@ -69,7 +69,7 @@ def _record(data: Mapping[str, Any]) -> Record:
     if "results" in data:
         record.results = {_text(call): _message(m) for call, m in data["results"].items()}
     if "usage" in data:
-        record.usage = cast("Any", _object(data["usage"]))
+        record.usage = _usage(data["usage"])
     record.finish_reason = data.get("finishReason")
     if not data.keys() <= _COMMON:
         _rare(record, data)
@@ -117,6 +117,27 @@ def _message(data: Any) -> MessageData:
     return cast(MessageData, data)
 
 
+def _usage(value: Any) -> UsageData:
+    for key in ("inputTokens", "outputTokens", "totalTokens", "modelCalls"):
+        _natural(_object(value).get(key, 0))
+    if not isinstance(value.get("costUsd", 0), int | float):
+        raise ValueError("costUsd is not a number")
+    return cast(UsageData, value)
+
+
+def _approval(value: Any) -> JsonObject:
+    for key in ("id", "toolName", "toolCallId"):
+        _text(_object(value)[key])
+    for key in ("sessionId", "agent", "digest", "createdAt", "expiresAt"):
+        if value.get(key) is not None:
+            _text(value[key])
+    if value.get("kind", "interrupted") not in ("needs-approval", "interrupted"):
+        raise ValueError(f"unknown kind of approval {value['kind']!r}")
+    for name in value.get("subagent") or ():
+        _text(name)
+    return cast(JsonObject, value)
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"text expected, not {type(value).__name__}")
@@ -140,7 +161,7 @@ _CHECKED: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("parent", "parent", _object),
     ("rewrite", "rewrite", _natural),
     ("queue", "queue", _messages),
-    ("approval", "approval", _object),
+    ("approval", "approval", _approval),
     ("fingerprint", "fingerprint", _object),
     ("run_config", "runConfig", _object),
 )

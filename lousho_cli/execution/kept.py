@@ -15,11 +15,13 @@ class KeptSaves:
         newest: the newest seq, kept or not.
         saves: `(seq, step)`, newest first.
         first: the seq of the session's own first save; a fork's follows on its parent's.
+        last_step: the largest step of any save of the session, kept or not.
     """
 
     newest: int
     saves: tuple[tuple[int, int], ...]
     first: int = 1
+    last_step: int = -1
 
 
 def choose_save(session_id: str, kept: KeptSaves, *, from_step: int | None, at: int | None) -> int:
@@ -61,7 +63,6 @@ def _why_no_save(kept: KeptSaves, at: int) -> str:
 
 
 def _why_no_step(kept: KeptSaves, from_step: int) -> str:
-    dropped = not kept.saves or (kept.saves[-1][0] > kept.first and kept.saves[-1][1] > from_step)
-    if dropped and from_step >= 0:
+    if 0 <= from_step <= kept.last_step:
         return f"step {from_step} was dropped by the history limit"
     return f"there is no step {from_step}"

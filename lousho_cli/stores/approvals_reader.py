@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 from ..errors import StorageError
 from ..execution.messages import JsonObject
-from .files import read_file
+from .files import read_file, real_folder
 from .folder import AgentFolder
 from .reader import summaries
 
 VERSION = 1
+CORRUPT = "LOUSHO_SESSION_FILE_CORRUPT"
 
 
 def read_object(path: Path) -> JsonObject | None:
@@ -22,6 +23,8 @@ def read_object(path: Path) -> JsonObject | None:
     Raises:
         StorageError: it is damaged, or written by a newer version.
     """
+    real_folder(path.parent.parent)
+    real_folder(path.parent)
     data = read_file(path)
     if data is None:
         return None
@@ -44,14 +47,20 @@ def read_object(path: Path) -> JsonObject | None:
 def damaged_approval(path: Path, why: str) -> StorageError:
     return StorageError(
         f"{path} is damaged: {why}",
-        code="LOUSHO_SESSION_FILE_CORRUPT",
+        code=CORRUPT,
         hint="restore it from a copy, or remove it: a request is rebuilt from its session",
     )
 
 
 def request_data(folder: AgentFolder, approval_id: str) -> JsonObject | None:
     """`{pending, snapshot?}` of a request: from its file, else from the session that waits for it."""
-    content = read_object(folder.request(approval_id))
+    try:
+        content = read_object(folder.request(approval_id))
+    except StorageError as error:
+        if error.code != CORRUPT:
+            raise
+        # Written without waiting for the disk, it may be empty after a power cut. Its session knows better.
+        return _from_session(folder, approval_id) or _raise(error)
     if content is not None:
         pending = content.get("pending")
         if not isinstance(pending, dict) or pending.get("id") != approval_id:
@@ -60,10 +69,16 @@ def request_data(folder: AgentFolder, approval_id: str) -> JsonObject | None:
         if is_legacy(snapshot):
             pending = {"sessionId": snapshot.get("sessionId"), "agent": folder.agent, **pending}
         return {**content, "pending": pending}
-    for pending in pending_here(folder):
-        if pending["id"] == approval_id:
-            return {"pending": pending}
-    return None
+    return _from_session(folder, approval_id)
+
+
+def _from_session(folder: AgentFolder, approval_id: str) -> JsonObject | None:
+    found = (pending for pending in pending_here(folder) if pending["id"] == approval_id)
+    return next(({"pending": pending} for pending in found), None)
+
+
+def _raise(error: StorageError) -> NoReturn:
+    raise error
 
 
 def is_legacy(snapshot: Any) -> TypeGuard[JsonObject]:

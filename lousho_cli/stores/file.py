@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import NotFoundError
+from ..errors import NotFoundError, SessionBusyError
 from ..execution.checkpoint import checkpoint_of, record_of
 from ..execution.fork_stores import MakeRecord, fork_name, name_taken
 from ..execution.kept import KeptSaves
@@ -14,13 +14,13 @@ from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession, stamp
 from ..execution.state import Record, State, apply
 from .file_approvals import FileApprovals
-from .files import path_exists, read_file, remove_file, sync_folder
+from .files import make_folder, path_exists, remove_file, replace_file, sync_folder
 from .folder import AgentFolder, agent_folder
 from .history_file import HistoryFile
 from .journal import Header, Journal, record_line
 from .lease import Lease
 from .memory import entry_of
-from .reader import load_journal, session_summary
+from .reader import check_folder, is_name_taken, load_journal, parse_journal, read_journal_file
 from .trail import Save, Trail, save_of
 from .writer import JournalWriter
 
@@ -69,9 +69,12 @@ class FileCheckpoints:
         return checkpoint_of(state) if state.exists else None
 
     async def delete(self, session_id: str, *, keep_history: bool = False) -> None:
+        check_folder(self._folder)
         path = self._folder.journal(session_id)
         legacy = self._folder.legacy_checkpoint(session_id)
         if not path_exists(path) and legacy is None:
+            # A deletion that a crash cut short may have left this behind.
+            remove_file(self._folder.history(session_id))
             return
         if keep_history:
             session = await self.open_session(session_id)
@@ -104,7 +107,8 @@ class FileCheckpoints:
     async def fork_session(
         self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
     ) -> State:
-        source = self._journal(session_id)
+        data = read_journal_file(self._folder, session_id)
+        source = parse_journal(self._folder, session_id, data, self._limit)
         kept = source.trail.at(seq)
         if kept is None:
             raise NotFoundError(f"save {seq} is gone", code="LOUSHO_CHECKPOINT_NOT_FOUND")
@@ -113,51 +117,61 @@ class FileCheckpoints:
         name, lease = self._free_name(session_id, new_session_id)
         try:
             forked = apply(state.as_session(name), record)
-            self._write_fork(name, session_id, source, save, record, forked)
+            self._write_fork(forked, record, _lines(source, data, save))
         finally:
             lease.release()
         return forked
 
-    def _write_fork(
-        self, name: str, session_id: str, source: Journal, save: Save, record: Record, forked: State
-    ) -> None:
-        """Copy the source's lines up to `save` behind a header of the fork's own, and add the fork's save."""
+    def _write_fork(self, forked: State, record: Record, lines: bytes) -> None:
+        """The fork's files: a header of its own, the source's lines, and its first save, all or nothing."""
+        name = str(forked.session_id)
         header = Header(name, self._folder.agent, record.at, record.parent)
-        data = header.line() + self._lines(session_id, source, save) + record_line(record)
-        writer = JournalWriter(self._folder.journal(name), name, 0)
-        try:
-            writer.append(data)
-        finally:
-            writer.close()
+        data = header.line() + lines + record_line(record)
+        path = self._folder.journal(name)
+        make_folder(path.parent)
+        replace_file(path, data, durable=True)
         trail = Trail(self._limit, first=record.seq)
         trail.add(save_of(record, forked, len(data)), forked)
-        history = HistoryFile(self._folder.history(name), name, self._limit, trail, record.parent)
-        history.changed(flush=True)
-
-    def _lines(self, session_id: str, source: Journal, save: Save) -> bytes:
-        """The source's lines up to `save`, its header aside."""
-        if source.header is None:
-            return b"".join(record_line(each) for each in source.upgrade if each.seq <= save.seq)
-        data = read_file(self._folder.journal(session_id)) or b""
-        lines = data[data.index(b"\n") + 1 : save.end]
-        return lines if lines.endswith(b"\n") else lines + b"\n"
+        history = self._folder.history(name)
+        HistoryFile(history, name, self._limit, trail, record.parent, lambda: True).changed(flush=True)
 
     def _free_name(self, session_id: str, wanted: str | None) -> tuple[str, Lease]:
         """A name no session has, held until the fork is written."""
         n = 1
         while True:
             name = wanted if wanted is not None else fork_name(session_id, n)
-            if session_summary(self._folder, name) is None:
-                lease = Lease(self._folder, name)
-                if session_summary(self._folder, name) is None:
-                    return name, lease
-                lease.release()
+            lease = self._lease_on_free(name, wait=wanted is not None)
+            if lease is not None:
+                return name, lease
             if wanted is not None:
                 raise name_taken(wanted)
             n += 1
 
+    def _lease_on_free(self, name: str, *, wait: bool) -> Lease | None:
+        """A lease on a name, None if a session has it or, unless `wait`, somebody holds it."""
+        if is_name_taken(self._folder, name):
+            return None
+        try:
+            lease = Lease(self._folder, name)
+        except SessionBusyError:
+            if wait:
+                raise
+            return None
+        if is_name_taken(self._folder, name):
+            lease.release()
+            return None
+        return lease
+
     def _journal(self, session_id: str) -> Journal:
         return load_journal(self._folder, session_id, self._limit)
+
+
+def _lines(source: Journal, data: bytes | None, save: Save) -> bytes:
+    """The source's lines up to `save`, its header aside."""
+    if source.header is None or data is None:
+        return b"".join(record_line(each) for each in source.upgrade if each.seq <= save.seq)
+    lines = data[data.index(b"\n") + 1 : save.end]
+    return lines if lines.endswith(b"\n") else lines + b"\n"
 
 
 class FileSession:
@@ -172,19 +186,24 @@ class FileSession:
         self._upgrade = journal.upgrade
         self._agent = folder.agent
         self._trail = journal.trail
-        self._writer = JournalWriter(folder.journal(session_id), session_id, journal.end, journal.whole)
+        self._writer = JournalWriter(
+            folder.journal(session_id), session_id, lambda: lease.is_held, journal.end, journal.whole
+        )
         parent = journal.header.parent if journal.header else None
-        self._history = HistoryFile(folder.history(session_id), session_id, limit, self._trail, parent)
+        self._history = HistoryFile(
+            folder.history(session_id), session_id, limit, self._trail, parent, lambda: lease.is_held
+        )
 
     async def save(self, record: Record) -> State:
         state = apply(self.state, stamp(record, self.state, self.fence))
-        line = record_line(record)
-        if self._header is None:
+        line, header = record_line(record), self._header
+        if header is None:
             assert state.session_id is not None
-            self._header = Header(state.session_id, self._agent, record.at)
+            header = Header(state.session_id, self._agent, record.at)
             older = b"".join(record_line(each) for each in self._upgrade)
-            line = self._header.line() + older + line
+            line = header.line() + older + line
         self._writer.append(line)
+        self._header = header
         self.state = state
         self._trail.add(save_of(record, state, self._writer.end), state)
         self._history.changed(flush=record.kind in _FLUSHED_KINDS)
@@ -192,7 +211,7 @@ class FileSession:
 
     async def close(self) -> None:
         try:
-            self._writer.close()
             self._history.flush()
+            self._writer.close()
         finally:
             self._lease.release()

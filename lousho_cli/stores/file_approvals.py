@@ -101,7 +101,12 @@ class FileApprovals:
         return snapshot.session_id is not None and approval_id == self._waits_for(snapshot.session_id)
 
     def _is_waited_for(self, pending: PendingApproval) -> bool:
-        return pending.session_id is None or self._waits_for(pending.session_id) in (None, pending.id)
+        """Whether its session waits for it; a run without a session lives in the request's snapshot."""
+        session_id = pending.session_id
+        waits_for = self._waits_for(session_id) if session_id is not None else None
+        if waits_for is not None:
+            return waits_for == pending.id
+        return "snapshot" in (request_data(self._folder, pending.id) or {})
 
     def _waits_for(self, session_id: str) -> str | None:
         found = session_summary(self._folder, session_id)

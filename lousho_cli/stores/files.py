@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 BINARY = getattr(os, "O_BINARY", 0)
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+REPLACE_PAUSES = (0.01, 0.02, 0.05, 0.1)
+"""Seconds to wait between the tries of a replacement that is refused."""
 
 _HINTS = {
     errno.ENOSPC: "free some space, then resume",
@@ -153,8 +156,12 @@ def write_all(fd: int, data: bytes) -> None:
 def create_file(path: Path) -> int:
     """Make a new private file and return its descriptor."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NOFOLLOW | CLOEXEC | BINARY, PRIVATE_FILE)
-    if hasattr(os, "fchmod"):
-        os.fchmod(fd, PRIVATE_FILE)
+    try:
+        if hasattr(os, "fchmod"):
+            os.fchmod(fd, PRIVATE_FILE)
+    except BaseException:
+        os.close(fd)
+        raise
     return fd
 
 
@@ -167,13 +174,24 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
     with storage(path, "written"):
         temporary = _write_temporary(path, data, durable)
         try:
-            os.replace(temporary, path)
+            _replace(temporary, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
         if durable:
             sync_folder(path.parent)
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Rename over `target`. On Windows a reader or a scanner that has it open is in the way for a moment."""
+    for seconds in REPLACE_PAUSES:
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            time.sleep(seconds)
+    os.replace(source, target)
 
 
 def create_once(path: Path, data: bytes) -> bool:

@@ -108,7 +108,8 @@ def agent_folder(workspace: Path, agent: str) -> AgentFolder:
     """The folder of an agent: the one that bears its plain name, if there is one, else its encoded name."""
     check_id(agent, "agent")
     plain = agents_folder(workspace) / agent
-    if os.sep not in agent and "/" not in agent and plain.is_dir():
+    nameable = os.sep not in agent and "/" not in agent and decode_id(agent) in (None, agent)
+    if nameable and plain.is_dir():
         return AgentFolder(plain, agent)
     return AgentFolder(agents_folder(workspace) / encode_id(agent), agent)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,16 +23,27 @@ VERSION = 1
 
 
 class HistoryFile:
-    """The history file of a session that is being run."""
+    """The history file of a session that is being run.
+
+    Args:
+        is_held: whether the runner still holds the session: it may not overwrite another one's file.
+    """
 
     def __init__(
-        self, path: Path, session_id: str, limit: int, trail: Trail, parent: JsonObject | None
+        self,
+        path: Path,
+        session_id: str,
+        limit: int,
+        trail: Trail,
+        parent: JsonObject | None,
+        is_held: Callable[[], bool],
     ) -> None:
         self._path = path
         self._session_id = session_id
         self._limit = limit
         self._trail = trail
         self._parent = parent
+        self._is_held = is_held
         self._encoded: dict[int, str] = {}
         self._behind = False
         self._written = 0.0
@@ -52,7 +63,7 @@ class HistoryFile:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._behind:
+        if not self._behind or not self._is_held():
             return
         make_folder(self._path.parent)
         replace_file(self._path, self._content(), durable=False)

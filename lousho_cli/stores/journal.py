@@ -28,6 +28,7 @@ VERSION = 1
 _CRC_KEY = b',"crc":"'
 _CRC_LENGTH = len(_CRC_KEY) + 8 + len(b'"}')
 _RECORD_START = b'{"seq":'
+_GLUED_TRIES = 16
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -129,13 +130,16 @@ def _fold(path: Path, data: bytes, position: int, header: Header, limit: int) ->
     while position < len(data):
         line, following = _line(data, position)
         record = parse_record(line)
-        if record is None or (state.seq and record.seq != state.seq + 1):
+        if record is None or record.seq != state.seq + 1:
             if record is not None or _valid_follows(data, position):
                 raise _damaged(path, header.session_id, position, state)
             break
         state = apply(state, record)
         trail.add(save_of(record, state, following), state)
         position = following
+    if parent is not None and state.seq < trail.first:
+        # Cut before its own first save was on disk: there is no fork.
+        return Journal(None, State(header.session_id), Trail(limit), 0)
     return Journal(header, state, trail, position, data[position - 1 : position] == b"\n")
 
 
@@ -145,7 +149,7 @@ def parse_header(line: bytes) -> Header | None:
         return None
     try:
         data = json.loads(line)
-        if data["version"] != VERSION:
+        if data["version"] != VERSION or isinstance(data["version"], bool):
             return None
         parent = data.get("parent")
         if parent is not None:
@@ -153,7 +157,7 @@ def parse_header(line: bytes) -> Header | None:
         return Header(
             str(data["sessionId"]), str(data.get("agent", "")), str(data.get("createdAt", "")), parent
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
@@ -202,14 +206,16 @@ def _valid_follows(data: bytes, position: int) -> bool:
 def _holds_record(line: bytes) -> bool:
     """Whether a line is a record, or is garbage that a whole record was appended to."""
     end = len(line)
-    for _ in range(16):
+    for _ in range(_GLUED_TRIES):
         start = line.rfind(_RECORD_START, 0, end)
         if start < 0:
             return False
         if is_sealed(line[start:]):
             return True
         end = start
-    return False
+    # Too many places to look at one by one. What ends like a record is taken for one: better damage that is
+    # reported than a save that is lost.
+    return line[-_CRC_LENGTH:].startswith(_CRC_KEY)
 
 
 def _damaged(path: Path, session_id: str, position: int, state: State) -> StorageError:

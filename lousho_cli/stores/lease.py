@@ -7,6 +7,7 @@ only.
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,13 +70,24 @@ class Lease:
                 self._lock.acquire()
             except Timeout:
                 raise self._busy() from None
+        self._path = path
         me = Holder.me()
         note = {"pid": me.pid, "host": me.host, "since": me.since}
         try:
+            with storage(path, "locked"):
+                self._inode = _inode(path)
             replace_file(folder.holder(session_id), json_bytes(note), durable=False)
         except BaseException:
             self._lock.release()
             raise
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the locked file still is the one at its path: whoever removed it may hold a new one."""
+        try:
+            return _inode(self._path) == self._inode
+        except OSError:
+            return False
 
     def release(self) -> None:
         with suppress(OSError):
@@ -91,3 +103,8 @@ class Lease:
                 f"session {self._session_id!r} is being run by another process",
                 hint="wait for it (--wait SECONDS), or stop that process",
             )
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    status = os.stat(path, follow_symlinks=False)
+    return status.st_dev, status.st_ino

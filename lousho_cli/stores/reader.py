@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import NotFoundError, StorageError
+from ..errors import ConfigurationError, NotFoundError, StorageError
 from ..execution.kept import not_kept
 from ..execution.messages import JsonObject
-from ..execution.state import State
-from .files import open_regular, read_file, storage
+from ..execution.state import Record, State
+from .files import open_regular, read_file, real_folder, storage
 from .folder import AgentFolder
-from .ids import decode_id
-from .journal import Journal, last_record, parse_header, read_journal
+from .ids import decode_id, encode_id
+from .journal import Header, Journal, last_record, parse_header, read_journal
 from .trail import Save, Trail
 
 _HEADER_BYTES = 4096
@@ -50,10 +50,19 @@ class SessionSummary:
 
 def load_journal(folder: AgentFolder, session_id: str, limit: int) -> Journal:
     """The whole session; an empty one if there is no file."""
-    path = folder.journal(session_id)
-    data = read_file(path)
+    return parse_journal(folder, session_id, read_journal_file(folder, session_id), limit)
+
+
+def read_journal_file(folder: AgentFolder, session_id: str) -> bytes | None:
+    """The bytes of a session's journal; None if there is none."""
+    check_folder(folder)
+    return read_file(folder.journal(session_id))
+
+
+def parse_journal(folder: AgentFolder, session_id: str, data: bytes | None, limit: int) -> Journal:
+    """The session that these bytes are, or the one of an older layout where there are none."""
     if data is not None:
-        return read_journal(path, data, session_id, limit)
+        return read_journal(folder.journal(session_id), data, session_id, limit)
     if folder.legacy_checkpoint(session_id) is not None:
         from .legacy import load_legacy
 
@@ -61,6 +70,26 @@ def load_journal(folder: AgentFolder, session_id: str, limit: int) -> Journal:
         if legacy is not None:
             return legacy
     return Journal(None, State(session_id), Trail(limit), 0)
+
+
+def check_folder(folder: AgentFolder) -> None:
+    """Refuse links in place of the folders that a session's files lie in."""
+    real_folder(folder.path)
+    real_folder(folder.checkpoints)
+
+
+def is_name_taken(folder: AgentFolder, session_id: str) -> bool:
+    """Whether any session, a deleted one with kept history included, has the name."""
+    if folder.legacy_checkpoint(session_id) is not None:
+        return True
+    check_folder(folder)
+    ends = _ends(folder.journal(session_id))
+    if ends is None:
+        return False
+    header, record = ends
+    if header is not None and record is not None:
+        return not _is_unfinished_fork(header, record)
+    return load_journal(folder, session_id, 0).header is not None
 
 
 def session_summary(folder: AgentFolder, session_id: str) -> SessionSummary | None:
@@ -112,7 +141,7 @@ def _history_file(folder: AgentFolder, session_id: str, limit: int) -> list[Save
         if content["version"] != 1 or content["sessionId"] != session_id or content["limit"] != limit:
             return None
         return [_save(entry) for entry in content["entries"]]
-    except (ValueError, KeyError, TypeError, RecursionError, StorageError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, StorageError):
         return None
 
 
@@ -148,6 +177,25 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
     Raises:
         StorageError: the file cannot be read, or its last saves are damaged.
     """
+    ends = _ends(path)
+    if ends is None:
+        return None
+    header, record = ends
+    known = session_id or decode_id(path.stem)
+    if header is None or record is None or not _is_named(header, path, session_id):
+        # Torn before its first save, written by a newer version, or damaged: reading all of it tells.
+        return _whole(read_journal(path, read_file(path) or b"", known or path.stem, 0), agent)
+    if record.kind == "delete" or _is_unfinished_fork(header, record):
+        return None
+    return SessionSummary(
+        header.session_id, agent, record.status, record.step, record.seq, record.at, header.created_at,
+        header.parent, record.approval, record.finish_reason,
+    )  # fmt: skip
+
+
+def _ends(path: Path) -> tuple[Header | None, Record | None] | None:
+    """The first and the last valid line of a journal; None if there is no file."""
+    real_folder(path.parent)
     with storage(path, "read"):
         try:
             fd = open_regular(path, os.O_RDONLY)
@@ -159,16 +207,22 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
             record = last_record(lambda offset, length: _pread(fd, length, offset), size)
         finally:
             os.close(fd)
-    if header is None or record is None or session_id not in (None, header.session_id):
-        # Torn before its first save, written by a newer version, or damaged: reading all of it tells.
-        known = session_id or decode_id(path.stem) or path.stem
-        return _whole(read_journal(path, read_file(path) or b"", known, 0), agent)
-    if record.kind == "delete":
-        return None
-    return SessionSummary(
-        header.session_id, agent, record.status, record.step, record.seq, record.at, header.created_at,
-        header.parent, record.approval, record.finish_reason,
-    )  # fmt: skip
+    return header, record
+
+
+def _is_named(header: Header, path: Path, session_id: str | None) -> bool:
+    """Whether a file is about the session that its name says."""
+    if session_id is not None:
+        return header.session_id == session_id
+    try:
+        return encode_id(header.session_id) == path.stem
+    except ConfigurationError:
+        return False
+
+
+def _is_unfinished_fork(header: Header, record: Record) -> bool:
+    """Whether a fork's own first save never was on disk."""
+    return header.parent is not None and record.seq <= int(header.parent["seq"])
 
 
 def _whole(journal: Journal, agent: str) -> SessionSummary | None:

@@ -127,13 +127,17 @@ class Trail:
     def __init__(self, limit: int, first: int = 1) -> None:
         self.first = first
         self.newest = 0
+        self.last_step = -1
         self._kept: deque[tuple[Save, State]] = deque(maxlen=limit)
 
     def add(self, save: Save, state: State) -> None:
         """Keep a save; results of one turn share the newest one's entry."""
-        self.newest = save.seq
-        if save.seq < self.first or save.kind == "delete":
+        if save.kind == "delete":
             return
+        self.newest = save.seq
+        if save.seq < self.first:
+            return
+        self.last_step = max(self.last_step, save.step)
         if self._kept and save.kind in _OF_ONE_TURN and self._kept[-1][0].kind in _OF_ONE_TURN:
             save = _joined(self._kept.pop()[0], save)
         self._kept.append((save, state))
@@ -151,7 +155,10 @@ class Trail:
 
     def kept_saves(self) -> KeptSaves:
         return KeptSaves(
-            self.newest, tuple((save.seq, save.step) for save, _ in self.newest_first()), self.first
+            self.newest,
+            tuple((save.seq, save.step) for save, _ in self.newest_first()),
+            self.first,
+            self.last_step,
         )
 
     def at(self, seq: int) -> tuple[Save, State] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,13 +17,17 @@ class JournalWriter:
     Args:
         path: the journal.
         session_id: for messages.
+        is_held: whether the runner still holds the session.
         end: where its valid part ends, in bytes; 0 for a file to be made.
         whole: whether the valid part ends with a line break.
     """
 
-    def __init__(self, path: Path, session_id: str, end: int, whole: bool = True) -> None:
+    def __init__(
+        self, path: Path, session_id: str, is_held: Callable[[], bool], end: int, whole: bool = True
+    ) -> None:
         self._path = path
         self._session_id = session_id
+        self._is_held = is_held
         self._end = end
         self._whole = whole
         self._fd = -1
@@ -43,10 +48,12 @@ class JournalWriter:
             SessionBusyError: another runner took the session over; nothing was written.
         """
         data = line if self._whole else b"\n" + line
+        if not self._is_held():
+            raise self._taken_over()
         if self._fd < 0:
             self._create(data)
         else:
-            self._check_lease()
+            self._check_file()
             with storage(self._path, "written"):
                 try:
                     write_all(self._fd, data)
@@ -59,20 +66,25 @@ class JournalWriter:
         self._whole = True
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with storage(self._path, "closed"):
+                os.close(fd)
 
     def _open_existing(self) -> None:
         with storage(self._path, "opened"):
             self._fd = open_regular(self._path, os.O_RDWR)
-            os.ftruncate(self._fd, self._end)
-            os.lseek(self._fd, self._end, os.SEEK_SET)
-            # The runner before may have died between its write and its sync: what this one goes on from has
-            # to be on disk before anything depends on it.
-            data_sync(self._fd)
-            sync_folder(self._path.parent)
-            self._remember()
+            try:
+                os.ftruncate(self._fd, self._end)
+                os.lseek(self._fd, self._end, os.SEEK_SET)
+                # The runner before may have died between its write and its sync: what this one goes on from
+                # has to be on disk before anything depends on it.
+                data_sync(self._fd)
+                sync_folder(self._path.parent)
+                self._remember()
+            except BaseException:
+                os.close(self._fd)
+                raise
 
     def _create(self, data: bytes) -> None:
         make_folder(self._path.parent)
@@ -97,15 +109,18 @@ class JournalWriter:
         status = os.fstat(self._fd)
         self._inode = (status.st_dev, status.st_ino)
 
-    def _check_lease(self) -> None:
+    def _check_file(self) -> None:
         """Refuse to write where somebody else wrote since, or where the file is no longer ours."""
         with storage(self._path, "written"):
             status = os.stat(self._path, follow_symlinks=False)
         if (status.st_dev, status.st_ino) != self._inode or status.st_size != self._end:
-            raise SessionBusyError(
-                f"session {self._session_id!r} was taken over by another runner; this one stops",
-                hint=f"lousho history {self._session_id} shows what the other one did",
-            )
+            raise self._taken_over()
+
+    def _taken_over(self) -> SessionBusyError:
+        return SessionBusyError(
+            f"session {self._session_id!r} was taken over by another runner; this one stops",
+            hint=f"lousho history {self._session_id} shows what the other one did",
+        )
 
     def _cut_back(self) -> None:
         with suppress(OSError):

@@ -4,7 +4,8 @@ What the reader sees differently each time may differ here too, and nothing else
 
 - `...` stands for any text; alone on a line, for any number of lines;
 - an approval id (`ap_` and what follows) stands for a real one, the same one in the whole document;
-- an instant, a date, a time of day and an age (`3m ago`, `now`) each match any other of their kind;
+- an instant, a date, a time of day, an age (`3m ago`, `now`) and a length of time (`40ms`, `1.5s`) each match
+  any other of their kind;
 - one or more spaces match any number, so that columns may move.
 """
 
@@ -18,6 +19,7 @@ _VARYING = {
     "date": r"\b\d{4}-\d{2}-\d{2}\b",
     "time": r"\b\d{2}:\d{2}(?::\d{2})?\b",
     "age": r"\b(?:now|\d+[smhd] ago|in \d+[smhd])\b",
+    "length": r"\b(?:\d+ms|\d+\.\d+s|\d+m \d\ds)(?!\w)",
     "gap": r"\.\.\.",
     "space": r"[ \t]+",
 }

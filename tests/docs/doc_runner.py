@@ -178,11 +178,17 @@ def _difference(command: str, shown: str, outcome: Outcome) -> str:
 
 
 def _environment(private: Path) -> dict[str, str]:
-    """This process's environment with `lousho` on the path, for this tree, and no colour."""
+    """This process's environment with `lousho` on the path, for this tree, no colour, and a user named ana."""
     programs = private / "bin"
     programs.mkdir()
     lousho = programs / "lousho"
     lousho.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lousho_cli "$@"\n', encoding="utf-8")
     lousho.chmod(0o755)
     path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
-    return {**os.environ, "PATH": os.pathsep.join(path), "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join(path),
+        "NO_COLOR": "1",
+        "LC_ALL": "C.UTF-8",
+        "LOGNAME": "ana",
+    }

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import rules_kit
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -415,7 +416,8 @@ COMMON = settings(
 )
 Lives.TestCase.settings = settings(COMMON, max_examples=200)
 FileLives.TestCase.settings = settings(COMMON, max_examples=60)
-TestMemoryLives = Lives.TestCase
-TestFileLives = FileLives.TestCase
+# They pass in seconds; looking for the shortest life that goes wrong takes longer.
+TestMemoryLives = pytest.mark.timeout(400)(Lives.TestCase)
+TestFileLives = pytest.mark.timeout(400)(FileLives.TestCase)
 
 assert set(rules_kit.KINDS) == {Lives.kind, FileLives.kind}, "a store without lives"

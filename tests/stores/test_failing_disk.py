@@ -162,7 +162,9 @@ def problems_of_one_failure(bench: Bench, disk: Disk, whole: list[str] | None, n
     except OSError as problem:
         yield f"left as {problem!r}"
     else:
-        if disk.failed[-1].split()[0] not in UNNEEDED:
+        call = disk.failed[-1].split()[0]
+        tried_again = call == "replace" and disk.error == errno.EACCES
+        if call not in UNNEEDED and not tried_again:
             yield "failed unnoticed"
     disk.heal()
     if open_descriptors() != descriptors:
