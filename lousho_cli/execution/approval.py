@@ -53,11 +53,11 @@ def consume(state: State, stored: StoredApproval, fence: int) -> Record:
     assert decision is not None
     call_id, name = pending.tool_call_id, pending.tool_name
     # A request of an older layout has no digest: what it showed is what it covers.
-    shown = pending.digest or args_digest(name, pending.args)
-    digest = shown if decision.arguments is None else args_digest(name, decision.arguments)
+    digest = pending.digest or args_digest(name, pending.args)
+    edited = decision.arguments is not None
     grant = Grant(
         pending.id, pending.kind, decision.approved, decision.by or os_user(), at, digest,
-        decision.note, decision.arguments,
+        (decision.arguments if edited else pending.args) or {}, edited, decision.note,
     )  # fmt: skip
     record = Record("decision", "in-progress", state.step)
     if decision.approved and decision.result is UNSET:

@@ -95,6 +95,8 @@ class Batch:
         self._stop = stop
         self._workers = workers
         self._ended_by: BaseException | None = None
+        self._unsaved: list[Finished] = []
+        self.launched: set[str] = set()
         self.paused: list[Paused] = []
 
     async def run(self) -> None:
@@ -112,9 +114,20 @@ class Batch:
             await asyncio.wait(waited, timeout=self._next_timeout(), return_when=asyncio.FIRST_COMPLETED)
             finished = self._collect()
             if finished:
-                await self._on_finish(finished)
+                await self._finish(finished)
         if self._ended_by is not None and not self._running:
             raise self._ended_by
+
+    async def settle(self) -> list[Finished]:
+        """Wait for what runs, starting nothing more; a stop signal ends the waiting."""
+        finished = self._unsaved
+        while self._running and not self._stop.done():
+            waited: list[asyncio.Future[Any]] = [*self._running, self._stop]
+            await asyncio.wait(
+                waited, timeout=self._next_timeout(), return_when=asyncio.FIRST_COMPLETED
+            )
+            finished = [*finished, *self._collect()]
+        return [*finished, *await self.halt()] if self._running else finished
 
     async def halt(self) -> list[Finished]:
         """Tell running calls to stop and give them some seconds; every one gets a result."""
@@ -123,7 +136,7 @@ class Batch:
                 future.cancel()
         if self._running:
             await asyncio.wait(self._running, timeout=GRACE_SECONDS)
-        finished = self._collect(stopping=True)
+        finished = [*self._unsaved, *self._collect(stopping=True)]
         for future, running in self._running.items():
             _abandon(future)
             text = "cancelled, but the call ignored the stop: it may have acted"
@@ -132,20 +145,29 @@ class Batch:
         return finished
 
     async def _start_more(self) -> None:
-        free = self._concurrency - len(self._running)
-        if self._ended_by is not None or self.paused or free <= 0 or not self._waiting:
+        """Start waiting calls while there is room; those that cannot run get their results at once."""
+        if self._ended_by is not None or self.paused:
             return
-        starting = [self._waiting.popleft() for _ in range(min(free, len(self._waiting)))]
-        await self._on_start([call for call in starting if call.error is None])
-        refused = []
-        for call in starting:
+        starting: list[PreparedCall] = []
+        refused: list[Finished] = []
+        while self._waiting and len(self._running) + len(starting) < self._concurrency:
+            call = self._waiting.popleft()
             if call.error is not None:
                 refused.append(failed(call, *call.error))
             else:
-                self._launch(call)
+                starting.append(call)
+        if starting:
+            await self._on_start(starting)
+        for call in starting:
+            self._launch(call)
         if refused:
-            await self._on_finish(refused)
-            await self._start_more()
+            await self._finish(refused)
+
+    async def _finish(self, finished: list[Finished]) -> None:
+        """Hand results over; what could not be handed over is not forgotten."""
+        self._unsaved = finished
+        await self._on_finish(finished)
+        self._unsaved = []
 
     def _launch(self, call: PreparedCall) -> None:
         tool = call.tool
@@ -160,6 +182,7 @@ class Batch:
             loop = asyncio.get_running_loop()
             future = self._workers.submit(lambda: _in_thread(tool.function, arguments, loop))
         now = time.monotonic()
+        self.launched.add(call.id)
         self._running[future] = _Running(call, now, None if tool.timeout is None else now + tool.timeout)
 
     def _next_timeout(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ def checkpoint_of(state: State) -> Checkpoint:
         "tool_calls": ToolCalls(state.log, state.run.index),
         "usage": Usage.model_validate(state.usage),
         "finish_reason": state.finish_reason,
-        "business_state": state.business_state,
+        "business_state": copy.deepcopy(state.business_state),
         "status": state.status,
         "approval_id": state.approval["id"] if state.approval else None,
         "agent_fingerprint": state.fingerprint,

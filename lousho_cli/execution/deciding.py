@@ -18,6 +18,7 @@ from .session import OpenSession, UnstoredSession, open_session, stored_state
 from .state import State
 from .tools import ToolRegistry
 from .unset import UNSET
+from .values import to_json_value
 
 
 async def decide_and_resume(
@@ -44,6 +45,9 @@ async def decide_and_resume(
     else:
         session = await open_session(checkpoints, stored.pending.session_id, wait=wait)
     try:
+        if (session.state.approval or {}).get("id") != wanted.id:
+            # Another runner was faster to use the decision.
+            raise settled(await approvals.get(wanted.id) or stored)
         return await entry.enter(session, None)
     finally:
         await session.close()
@@ -93,7 +97,12 @@ def parse_decision(decision: ApprovalDecision | Mapping[str, Any]) -> ApprovalDe
         raise ConfigurationError("a rejection takes neither arguments nor a result")
     if parsed.arguments is not None and parsed.result is not UNSET:
         raise ConfigurationError("give other arguments or a result, not both")
-    return parsed if parsed.by is not None else parsed.model_copy(update={"by": os_user()})
+    changes: dict[str, Any] = {"by": parsed.by if parsed.by is not None else os_user()}
+    if parsed.arguments is not None:
+        changes["arguments"] = to_json_value(parsed.arguments)
+    if parsed.result is not UNSET:
+        changes["result"] = to_json_value(parsed.result)
+    return parsed.model_copy(update=changes)
 
 
 async def find_open(approvals: ApprovalStore, wanted: ApprovalDecision) -> StoredApproval:

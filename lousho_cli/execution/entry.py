@@ -13,6 +13,7 @@ from .agent import Agent
 from .approval import consume
 from .batch import Finished, Paused, failed
 from .cancel import Cancel
+from .checkpoint import checkpoint_of
 from .drift import check_agent, check_edited
 from .events import Observer
 from .hooks import Hooks
@@ -185,9 +186,13 @@ class Entry:
             return None
         approval_id = str((state.approval or {}).get("id", ""))
         stored = await self._o.approvals.get(approval_id) if self._o.approvals is not None else None
-        if stored is None or stored.decision is None:
-            raise SessionAwaitingApprovalError(str(state.session_id), approval_id)
-        return stored
+        if stored is not None and stored.decision is not None:
+            return stored
+        if stored is None and self._o.approvals is not None and not self._path:
+            # The request is an index of the checkpoint: lost, or never written, it is made again.
+            pending = PendingApproval.model_validate(state.approval)
+            await self._o.approvals.save(pending, checkpoint_of(state))
+        raise SessionAwaitingApprovalError(str(state.session_id), approval_id)
 
     async def _consume(self, session: OpenSession, stored: StoredApproval) -> None:
         """Take a decision out of waiting. One on a sub-agent's call is consumed by the sub-agent."""

@@ -30,7 +30,7 @@ def fork_record(source: State, patch: ForkPatch) -> Record:
     if patch.business_state is not UNSET:
         record.business_state = to_json_value(patch.business_state)
     if patch.tool_result is not None:
-        _patch_result(record, apply(source, copy.copy(record)), patch.tool_result)
+        _patch_result(record, apply(source.without_queue(), copy.copy(record)), patch.tool_result)
     if patch.append_input is not None:
         record.queue = [{"role": "user", "content": clean(patch.append_input)}]
     return record
@@ -40,7 +40,9 @@ def _patch_messages(
     record: Record, source: State, patch: Callable[[list[Message]], Sequence[Message | Mapping[str, Any]]]
 ) -> None:
     """Put a rewritten transcript into the record, from the first message on that differs."""
-    given = [clean(plain(message)) for message in patch(list(Messages(source.log, source.system)))]
+    # The patch may change them in place: it gets copies, or it would change the source.
+    copies = [Message.model_validate(copy.deepcopy(m)) for m in Messages(source.log, source.system).data()]
+    given = [clean(plain(message)) for message in patch(copies)]
     texts = [text_of(message["content"]) for message in given if message["role"] == "system"]
     messages = [message for message in given if message["role"] != "system"]
     check_pairs(messages, "the patched transcript")

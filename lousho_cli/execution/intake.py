@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigurationError, NothingToDoError
-from .messages import JsonObject, MessageData, text_of
-from .pairs import check_pairs
+from .messages import JsonObject, MessageData, calls_of, text_of
+from .pairs import check_pairs, open_turn
 from .records import Message, plain
 from .state import Record, RunStart, State
 from .values import clean
@@ -49,8 +49,8 @@ def start_run(
     if not new:
         raise NothingToDoError("there is nothing to send or to resume", hint="give a message")
     check_pairs(new, "the input")
-    if system is None and not state.exists:
-        system = _system_of(given)
+    if system is None:
+        system = _system_of(given) if not state.exists else _own_system(state, fingerprint)
     record = Record("input", "in-progress", 0, add=new, usage={}, fingerprint=fingerprint)
     record.run = RunStart(len(state.log), len(new), max_steps)
     record.run_config = run_config
@@ -72,7 +72,18 @@ def queue_input(state: State, given: Sequence[MessageData]) -> Record | None:
     if not new:
         return None
     check_pairs(new, "the input")
+    if open_turn(new):
+        raise ConfigurationError(
+            "the input ends in tool calls without results, and the session has an unfinished run",
+            hint="send user messages, or whole turns with their results",
+        )
     return Record("queue", state.status, state.step, queue=new, finish_reason=state.finish_reason)
+
+
+def _own_system(state: State, fingerprint: JsonObject) -> str | None:
+    """The conversation's own system message, where neither this agent nor the one before has instructions."""
+    before = (state.fingerprint or {}).get("instructions")
+    return state.system if before == fingerprint["instructions"] else None
 
 
 def _without_system(messages: Iterable[MessageData]) -> list[MessageData]:
@@ -88,25 +99,36 @@ def _not_resent(state: State, given: Sequence[MessageData]) -> list[MessageData]
     """The input without the whole stored conversation, if it begins with that."""
     messages = _without_system(given)
     stored = len(state.log)
-    return messages[stored:] if 0 < stored == _common_prefix(state, messages) else messages
+    return messages[stored:] if 0 < stored == _common_prefix(state.log, messages) else messages
 
 
 def _new_to_run(state: State, messages: list[MessageData]) -> list[MessageData]:
-    """What an unfinished run has not been given yet."""
+    """What an unfinished run has not been given yet.
+
+    A caller may send only what is new, or the conversation as it knows it with the new behind: from its
+    beginning or from the run's, up to wherever it saw it.
+    """
     said = [m for m in (*state.run_messages(), *state.queue) if m["role"] == "user"]
     if not messages or _contains(said, messages):
         return []
-    common = _common_prefix(state, messages)
-    reaches_run = common > state.run.index or (common > 0 and common == len(state.log))
-    if not reaches_run:
-        return messages
-    rest = messages[common:]
-    return [] if _contains(said, rest) else rest
+    known = max(
+        _known_from(state, messages, 0),
+        _known_from(state, messages, state.run.index),
+    )
+    rest = messages[known:]
+    rest = rest[_common_prefix(state.queue, rest) :]
+    return [] if known and _contains(said, rest) else rest
 
 
-def _common_prefix(state: State, messages: Sequence[MessageData]) -> int:
+def _known_from(state: State, messages: Sequence[MessageData], start: int) -> int:
+    """How many of the messages repeat the transcript from `start` on; 0 if they do not reach the run."""
+    common = _common_prefix(state.log.slice(start), messages)
+    return common if start + common > state.run.index or start + common == len(state.log) else 0
+
+
+def _common_prefix(known: Iterable[MessageData], messages: Sequence[MessageData]) -> int:
     count = 0
-    for stored, given in zip(state.log, messages, strict=False):
+    for stored, given in zip(known, messages, strict=False):
         if not _same(stored, given):
             break
         count += 1
@@ -117,8 +139,11 @@ def _same(stored: MessageData, given: MessageData) -> bool:
     """Equal as a caller can know it: our own notes on a message do not count."""
     if stored == given:
         return True
-    keys = ("role", "content", "toolCalls", "toolCallId")
-    return all((stored.get(key) or None) == (given.get(key) or None) for key in keys)
+    keys = ("role", "content", "toolCallId")
+    return all((stored.get(key) or None) == (given.get(key) or None) for key in keys) and (
+        [(call["id"], call["function"]) for call in calls_of(stored)]
+        == [(call["id"], call["function"]) for call in calls_of(given)]
+    )
 
 
 def _contains(said: Sequence[MessageData], messages: Sequence[MessageData]) -> bool:

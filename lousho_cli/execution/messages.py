@@ -25,8 +25,8 @@ class CallData(TypedDict):
     id: str
     type: Literal["function"]
     function: FunctionData
-    providerId: NotRequired[str | None]
-    """The provider's id, when it was missing or taken and `id` is ours."""
+    providerId: NotRequired[str]
+    """The provider's id, empty if there was none, where it was missing or taken and `id` is ours."""
 
 
 class MessageData(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..errors import ConfigurationError
 from .messages import MessageData, calls_of
@@ -41,3 +41,14 @@ def check_pairs(messages: Iterable[MessageData], what: str) -> None:
             f"{what} breaks the pairing of calls and results: {place}",
             hint="each call needs exactly one result, in call order, directly after its turn",
         )
+
+
+def open_turn(messages: Sequence[MessageData]) -> bool:
+    """Whether whole messages end in a turn that lacks results."""
+    answered = 0
+    for message in reversed(messages):
+        if message["role"] == "tool":
+            answered += 1
+        else:
+            return len(calls_of(message)) > answered
+    return False

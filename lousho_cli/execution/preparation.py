@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import json
@@ -89,20 +90,22 @@ async def prepare(
         return replace(prepared, error=("invalid-arguments", message_of(error)))
     if interrupted:
         return _interrupted(prepared, tool)
-    if grant is not None and grant.approved and grant.digest == prepared.digest:
+    if grant is not None and grant.approved and (grant.edited or grant.digest == prepared.digest):
         return replace(prepared, gate="alone")
     try:
         gated = await _needs_approval(prepared, tool)
-    except Exception as error:
+    except BaseException as error:
+        if is_genuine(error):
+            raise
         text = f"the approval check of {name} failed: {message_of(error)}"
         return replace(prepared, error=("tool-error", text))
     return replace(prepared, gate="ask") if gated else prepared
 
 
 async def _arguments(prepared: PreparedCall, tool: Tool, hooks: Hooks) -> dict[str, Any]:
-    """The validated arguments: the ones a human put in place as they are, else the model's after the hook."""
+    """The validated arguments: the ones a human approved as they are, else the model's after the hook."""
     grant = prepared.mark.grant
-    if grant is not None and grant.arguments is not None:
+    if grant is not None and grant.approved:
         return tool.bind(copy.deepcopy(grant.arguments))
     kwargs = tool.bind(_parse(prepared.call["function"]["arguments"]))
     if hooks.before_tool is None:
@@ -111,6 +114,14 @@ async def _arguments(prepared: PreparedCall, tool: Tool, hooks: Hooks) -> dict[s
     use = ToolUse(prepared.id, prepared.name, copy.deepcopy(args))
     changed = await apply_hook(hooks.before_tool, args, use)
     return kwargs if changed is args else tool.bind(changed)
+
+
+def is_genuine(error: BaseException) -> bool:
+    """Whether an exception out of the caller's code is the user's or the loop's own word to stop."""
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _interrupted(prepared: PreparedCall, tool: Tool) -> PreparedCall:

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import ConfigurationError, ProviderError, SDKError
+from ..errors import ConfigurationError, SessionBusyError, StorageError
 from .actions import AskModel, AwaitDecision, Finish, RunCalls, next_action
 from .approval import new_approval_id, result_message
-from .batch import GRACE_SECONDS, Batch, Finished, Paused, failed
+from .asking import ask
+from .batch import Batch, Finished, Paused, failed
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .events import Event, EventType, Observer
@@ -22,11 +23,11 @@ from .protocols import ApprovalStore, ModelRequest, Provider, ToolSchema
 from .records import Messages, ModelResponse, PendingApproval
 from .resolution import ResolvedAgent
 from .session import OpenSession, now
-from .state import CallMark, Record, RecordKind
+from .state import CallMark, Record, RecordKind, State
 from .tools import GivenApproval, ToolContext
 from .turns import add_usage, record_turn, turn_usage
 from .unset import UNSET
-from .values import message_of, to_json_text
+from .values import to_json_text
 from .workers import Workers
 
 
@@ -89,6 +90,14 @@ class Run:
             self._s.cancel.cancel("task cancelled")
             await self._abort()
             raise
+        except (StorageError, SessionBusyError):
+            # Nothing can be kept any more: whatever still runs is told to stop, and not recorded.
+            if self._batch is not None:
+                await self._batch.halt()
+            raise
+        except Exception:
+            await self._settle()
+            raise
         finally:
             forget()
             stop.cancel()
@@ -140,8 +149,10 @@ class Run:
         await self.tell("step.start", step=step, model=model)
         request = ModelRequest(Messages(state.log, state.system), self._tools, model, state.session_id)
         request = await apply_hook(self._s.hooks.before_model, request, request)
-        response = await self._interruptible(self._generate(request), stop)
-        response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, response, response))
+        answer = await ask(self._s.provider, request, stop)
+        if answer is None:
+            raise Aborted
+        response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, answer, answer))
         usage = turn_usage(response)
         self.step_usage.append(usage)
         state = await self._save(record_turn(state, response, fresh_ids=bool(self._s.path)))
@@ -149,36 +160,6 @@ class Run:
             await self._tell_turn(step, state.log[-1] if state.turn is None else state.log[state.turn])
         if state.turn is None:
             await self.tell("step.done", step=step, usage=usage)
-
-    async def _generate(self, request: ModelRequest) -> ModelResponse:
-        try:
-            response = ModelResponse.of(await self._s.provider.generate(request))
-        except (SDKError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            raise ProviderError(
-                f"the model request failed: {type(error).__name__}: {message_of(error)}"
-            ) from error
-        if response.finish_reason == "error":
-            raise ProviderError("the model ended its turn with an error", hint="resume to ask it again")
-        return response
-
-    async def _interruptible(
-        self, answer: Awaitable[ModelResponse], stop: asyncio.Future[None]
-    ) -> ModelResponse:
-        """Wait for the model, or for the stop signal. A turn that ended before the stop counts."""
-        task = asyncio.ensure_future(answer)
-        try:
-            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-        finally:
-            if not task.done():
-                task.cancel()
-        await asyncio.wait((task,), timeout=GRACE_SECONDS)
-        if task.done() and not task.cancelled() and task.exception() is None:
-            return task.result()
-        raise Aborted
 
     async def _tell_turn(self, step: int, message: MessageData) -> None:
         reasoning = message.get("reasoning")
@@ -343,24 +324,56 @@ class Run:
             await self.tell("approval.requested", step=step, approval=approval)
         return "awaiting-approval"
 
+    async def _settle(self) -> None:
+        """Before a run fails: wait for the calls that run, and record what came of them."""
+        if self._batch is None:
+            return
+        pending = {call["id"] for call in self.session.state.pending_calls()}
+        finished = [done for done in await self._batch.settle() if done.call.id in pending]
+        if finished:
+            await self._keep(self._results("result", finished))
+
     async def _abort(self) -> str:
         """Settle what runs, close every open call, save."""
         finished = await self._batch.halt() if self._batch is not None else []
-        settled = {done.call.id for done in finished}
-        for call in self.session.state.pending_calls():
-            if call["id"] not in settled:
-                finished.append(failed(PreparedCall(call), "cancelled", "cancelled before it ran"))
+        pending = {call["id"]: call for call in self.session.state.pending_calls()}
+        finished = [done for done in finished if pending.pop(done.call.id, None) is not None]
+        for call_id, call in pending.items():
+            text = "cancelled before it ran"
+            if self._was_started(call_id):
+                text = "cancelled; it had been started, and may have acted"
+            finished.append(failed(PreparedCall(call), "cancelled", text))
         record = self._results("abort", finished)
         record.finish_reason = "aborted"
         await self._save(record)
         await self._tell_results(finished)
         return "aborted"
 
-    async def _save(self, record: Record) -> Any:
-        state = await self.session.save(record)
+    def _was_started(self, call_id: str) -> bool:
+        """Whether a call without a result was started, by this runner or by one before."""
+        state = self.session.state
+        mark = state.marks.get(call_id)
+        launched = self._batch.launched if self._batch is not None else ()
+        decided_only = mark is not None and mark.started == self.session.fence and call_id not in launched
+        marked = mark is not None and mark.started is not None and not decided_only
+        return marked or call_id in launched or call_id in state.subs
+
+    async def _save(self, record: Record) -> State:
+        state = await self._keep(record)
         if self._s.observer is not None:
             await self.tell("checkpoint.saved", seq=state.seq, status=state.status, step=state.step)
         return state
+
+    async def _keep(self, record: Record) -> State:
+        """Save, to the end even if the task is cancelled meanwhile."""
+        if not self.session.suspends:
+            return await self.session.save(record)
+        saving = asyncio.ensure_future(self.session.save(record))
+        try:
+            return await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            await asyncio.wait((saving,))
+            raise
 
     async def tell(self, event: EventType, **data: Any) -> None:
         """Report an event to whoever watches."""

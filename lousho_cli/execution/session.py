@@ -27,10 +27,14 @@ class OpenSession(Protocol):
     Attributes:
         state: the session as of its newest save.
         fence: this runner's fencing token, larger than that of every runner before it.
+        suspends: whether `save` gives other tasks a turn. If not, nothing can cut it short.
     """
 
     state: State
     fence: int
+
+    @property
+    def suspends(self) -> bool: ...
 
     async def save(self, record: Record) -> State:
         """Make `record` durable and return the new state. Returns only when it is on disk.
@@ -117,6 +121,8 @@ class LocalLocks:
 class CheckpointSession:
     """A session of a store that only has save, load and delete: each save writes the whole checkpoint."""
 
+    suspends = True
+
     def __init__(self, store: CheckpointStore, session_id: str, state: State, release: Callable[[], None]):
         self.state = state
         self.fence = state.fence + 1
@@ -142,6 +148,7 @@ class NestedSession:
 
     def __init__(self, lead: OpenSession, call_id: str) -> None:
         self.fence = lead.fence
+        self.suspends = lead.suspends
         self.state = lead.state.subs.get(call_id) or State(lead.state.session_id)
         self._lead = lead
         self._call_id = call_id
@@ -159,6 +166,8 @@ class NestedSession:
 
 class UnstoredSession:
     """A session that lives only as long as its run."""
+
+    suspends = False
 
     def __init__(self, state: State) -> None:
         self.state = state

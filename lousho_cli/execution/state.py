@@ -30,9 +30,10 @@ class Grant:
         kind: what was asked: `needs-approval` or `interrupted`.
         approved: whether the call may run.
         by, at: who decided and when (UTC, ISO 8601).
-        digest: of the tool and the arguments that may run.
+        digest: of the tool and the arguments that were shown.
+        arguments: the arguments that may run: those shown, or those put in their place.
+        edited: whether they were put in their place.
         note: what they wrote.
-        arguments: the arguments they put in place of the model's, or None.
     """
 
     id: str
@@ -41,25 +42,27 @@ class Grant:
     by: str
     at: str
     digest: str
+    arguments: JsonObject = field(default_factory=dict)
+    edited: bool = False
     note: str | None = None
-    arguments: JsonObject | None = None
 
     def to_json(self) -> JsonObject:
         data: JsonObject = {
             "id": self.id, "kind": self.kind, "approved": self.approved,
-            "by": self.by, "at": self.at, "digest": self.digest,
+            "by": self.by, "at": self.at, "digest": self.digest, "arguments": self.arguments,
         }  # fmt: skip
+        if self.edited:
+            data["edited"] = True
         if self.note is not None:
             data["note"] = self.note
-        if self.arguments is not None:
-            data["arguments"] = self.arguments
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Grant:
         return cls(
             str(data["id"]), str(data["kind"]), data["approved"] is True, str(data["by"]),
-            str(data["at"]), str(data["digest"]), data.get("note"), data.get("arguments"),
+            str(data["at"]), str(data["digest"]), dict(data["arguments"]), data.get("edited") is True,
+            data.get("note"),
         )  # fmt: skip
 
 
@@ -216,6 +219,10 @@ class State:
         """The messages of the current run."""
         return self.log.slice(self.run.index)
 
+    def without_queue(self) -> State:
+        """The same state with no input waiting."""
+        return _evolve(self, {"queue": ()})
+
     def as_session(self, session_id: str) -> State:
         """The same state under another session's name."""
         return _evolve(self, {"session_id": session_id})
@@ -306,7 +313,8 @@ def _settle(state: State) -> State:
     if settled == len(open_calls):
         changes.update(results={}, marks={}, subs={}, turn=None)
         if state.queue:
-            changes.update(log=log.extended(state.queue), queue=())
+            longer = log.extended(state.queue)
+            changes.update(log=longer, queue=(), turn=_open_turn(longer, None))
     return _evolve(state, changes)
 
 

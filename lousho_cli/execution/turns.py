@@ -76,7 +76,7 @@ def _identified(state: State, calls: list[CallData], fresh: bool) -> list[CallDa
     seen: set[str] = set()
     for call in calls:
         if fresh or not call["id"] or call["id"] in seen or state.log.has_call(call["id"]):
-            call["providerId"] = call["id"] or None
+            call["providerId"] = call["id"]
             call["id"] = f"call_{secrets.token_hex(8)}"
         seen.add(call["id"])
     return calls

@@ -177,6 +177,8 @@ def _lines(source: Journal, data: bytes | None, save: Save) -> bytes:
 class FileSession:
     """A session held by this process."""
 
+    suspends = False
+
     def __init__(self, folder: AgentFolder, session_id: str, limit: int, lease: Lease) -> None:
         journal = load_journal(folder, session_id, limit)
         self.state = journal.state

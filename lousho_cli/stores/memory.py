@@ -117,6 +117,8 @@ class MemoryCheckpoints:
 
 
 class _MemorySession:
+    suspends = False
+
     def __init__(self, store: MemoryCheckpoints, session_id: str, release: Callable[[], None]) -> None:
         self._store = store
         self._session_id = session_id

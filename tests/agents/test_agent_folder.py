@@ -9,6 +9,7 @@ import pytest
 
 from lousho_cli.agents.folder import load_agent
 from lousho_cli.errors import ConfigurationError, NotFoundError
+from lousho_cli.execution.tools import ToolRegistry
 
 # What `@tool` makes, without what it reads from signatures.
 PRELUDE = """\
@@ -32,8 +33,14 @@ def write_tools(folder: Path, name: str, text: str) -> Path:
     return file
 
 
+def tools_of(folder: Path) -> ToolRegistry:
+    tools = load_agent(folder).agent.tools
+    assert isinstance(tools, ToolRegistry)
+    return tools
+
+
 def tool_names(folder: Path) -> list[str]:
-    return load_agent(folder).agent.tools.names()
+    return tools_of(folder).names()
 
 
 def refused(folder: Path) -> ConfigurationError:
@@ -54,7 +61,7 @@ def test_an_agent_is_what_its_files_say(folder: Path) -> None:
     assert (loaded.tool_concurrency, loaded.on_agent_drift, loaded.folder) == (2, "error", folder)
     assert (loaded.agent.name, loaded.agent.model) == ("bot", "m")
     assert loaded.agent.instructions == "Be brief.\nSay é."
-    assert loaded.agent.tools.names() == ["look"]
+    assert tool_names(folder) == ["look"]
 
 
 def test_an_empty_agent_leaves_everything_open(folder: Path) -> None:
@@ -150,7 +157,7 @@ def test_two_agents_with_files_of_one_name_stay_apart(folder: Path) -> None:
     (other / "agent.toml").write_text("")
     write_tools(folder, "a.py", "@tool\ndef mine(): return WHO\nWHO = 'bot'")
     write_tools(other, "a.py", "@tool\ndef mine(): return WHO\nWHO = 'other'")
-    tools = [load_agent(each).agent.tools.get("mine") for each in (folder, other)]
+    tools = [tools_of(each).get("mine") for each in (folder, other)]
     assert [tool() for tool in tools if tool] == ["bot", "other"]
 
 
@@ -239,3 +246,22 @@ def test_an_agent_can_be_loaded_inside_a_running_loop(folder: Path) -> None:
         return tool_names(folder)
 
     assert asyncio.run(load()) == ["later"]
+
+
+def test_subagents_are_folders_and_may_have_a_model_of_their_own(folder: Path) -> None:
+    own = folder / "subagents" / "scribe"
+    shared = folder / "subagents" / "scout"
+    for each in (own, shared):
+        each.mkdir(parents=True)
+    (own / "agent.toml").write_text('model = "demo"\ndescription = "writes"')
+    (shared / "agent.toml").write_text("")
+    scout, scribe = load_agent(folder).agent.subagents
+    assert (scout.name, scout.provider) == ("scout", None)
+    assert (scribe.name, scribe.description) == ("scribe", "writes")
+    assert scribe.provider is not None
+
+
+def test_a_link_among_the_subagents_is_not_followed(folder: Path) -> None:
+    (folder / "subagents").mkdir()
+    (folder / "subagents" / "self").symlink_to(folder)
+    assert load_agent(folder).agent.subagents == ()

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lousho_cli.execution.log import Log
-from lousho_cli.execution.messages import MessageData
+from lousho_cli.execution.messages import CallData, FunctionData, MessageData
 
 
 def message(number: int) -> MessageData:
-    call = {"id": f"call_{number}", "type": "function", "function": {"name": "a", "arguments": "{}"}}
-    return {"role": "assistant", "content": "", "toolCalls": [call]}  # type: ignore[typeddict-item]
+    function: FunctionData = {"name": "a", "arguments": "{}"}
+    call: CallData = {"id": f"call_{number}", "type": "function", "function": function}
+    return {"role": "assistant", "content": "", "toolCalls": [call]}
 
 
 steps = st.lists(

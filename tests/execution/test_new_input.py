@@ -105,8 +105,10 @@ def test_what_is_no_message_is_refused(wrong: Any) -> None:
 def test_system_messages_are_no_input_of_a_stored_session() -> None:
     system: MessageData = {"role": "system", "content": "be rude"}
     assert queue_input(unfinished(0, []), [system]) is None
-    state = apply(State("s"), Record("save", "finished", 1, seq=1, add=[said("a"), answered("b")], system="s"))
+    state = apply(
+        State("s"), Record("save", "finished", 1, seq=1, add=[said("a"), answered("b")], system="s")
+    )
     record = opened(state, [system, said("c")])
     assert record.add == [said("c")]
-    with pytest.raises(ConfigurationError, match="input is empty"):
+    with pytest.raises(ConfigurationError, match="nothing to send"):
         opened(state, [system])

@@ -35,13 +35,15 @@ def said(text: str) -> MessageData:
     return {"role": "user", "content": text}
 
 
-GRANT = Grant("ap_1", "needs-approval", True, "ann", "2024-01-31T00:00:00Z", "d", "why", {"n": 1})
+GRANT = Grant("ap_1", "needs-approval", True, "ann", "2024-01-31T00:00:00Z", "d", {"n": 1}, True, "why")
 
 
 @st.composite
 def lives(draw: st.DrawFn) -> tuple[list[Record], list[str]]:
     """Records a session may make of turns, results in any order, marks and queued input; and all input."""
-    records = [Record("input", "in-progress", 0, add=[said("in 0")], usage={}, run=RunStart(0, 1, 5), system="s")]
+    records = [
+        Record("input", "in-progress", 0, add=[said("in 0")], usage={}, run=RunStart(0, 1, 5), system="s")
+    ]
     inputs = ["in 0"]
     open_ids: list[str] = []
     step = 0
@@ -53,17 +55,23 @@ def lives(draw: st.DrawFn) -> tuple[list[Record], list[str]]:
         elif kind == "turn" and not open_ids:
             step += 1
             open_ids = [f"c{step}.{n}" for n in range(draw(st.integers(1, 4)))]
-            records.append(Record("turn", "in-progress", step, add=[turn(*open_ids)], usage={"modelCalls": step}))
+            records.append(
+                Record("turn", "in-progress", step, add=[turn(*open_ids)], usage={"modelCalls": step})
+            )
         elif kind == "start" and open_ids:
             mark = CallMark(1, draw(st.sampled_from([None, GRANT])))
-            records.append(Record("start", "in-progress", step, marks={draw(st.sampled_from(open_ids)): mark}))
+            records.append(
+                Record("start", "in-progress", step, marks={draw(st.sampled_from(open_ids)): mark})
+            )
         elif kind == "pause" and open_ids:
             approval = {"id": "ap_1", "toolCallId": open_ids[0], "toolName": "a"}
             records.append(Record("pause", "awaiting-approval", step, approval=approval))
         elif kind == "result" and open_ids:
             chosen = draw(st.sets(st.sampled_from(open_ids), min_size=1))
             open_ids = [one for one in open_ids if one not in chosen]
-            records.append(Record("result", "in-progress", step, results={one: answer(one) for one in chosen}))
+            records.append(
+                Record("result", "in-progress", step, results={one: answer(one) for one in chosen})
+            )
     for seq, record in enumerate(records, 1):
         record.seq, record.at, record.fence = seq, f"2024-01-31T00:00:{seq:02}Z", 1
     return records, inputs
@@ -78,8 +86,14 @@ def fold(records: list[Record]) -> list[State]:
 
 def seen(state: State) -> Any:
     """All there is to know of a state."""
-    data = {**state.__dict__, "log": list(state.log), "results": dict(state.results), "marks": dict(state.marks)}
-    return {**data, "queue": list(state.queue)}
+    data = {
+        **state.__dict__,
+        "log": list(state.log),
+        "results": dict(state.results),
+        "marks": dict(state.marks),
+    }
+    usage = {key: value for key, value in state.usage.items() if value}
+    return {**data, "queue": list(state.queue), "usage": usage}
 
 
 @given(lives())

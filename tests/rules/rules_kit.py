@@ -13,10 +13,10 @@ import pytest
 from lousho_cli import (
     Agent,
     AgentExecutor,
+    ApprovalDecision,
     Checkpoint,
     ExecutionResult,
     FileStore,
-    ForkPatch,
     ForkResult,
     MemoryStore,
     Message,
@@ -112,26 +112,23 @@ class World:
 
     def record_only(self, approval: str | None, approved: bool = True, **decision: Any) -> None:
         """The decision is recorded, and whoever recorded it dies."""
-        from lousho_cli import ApprovalDecision
-
         assert approval is not None
         wanted = ApprovalDecision(id=approval, approved=approved, by="ann", **decision)
         asyncio.run(self.store.approvals.decide(approval, wanted))
 
-    def fork(
-        self, session: str = "s1", from_step: int | None = None, *, at: int | None = None,
-        patch: ForkPatch | None = None, name: str | None = None,
-    ) -> ForkResult:  # fmt: skip
-        return asyncio.run(
-            AgentExecutor.fork(
-                session_id=session,
-                from_step=from_step,
-                at=at,
-                checkpoint_store=self.checkpoints,
-                patch=patch,
-                new_session_id=name,
-            )
+    async def afork(
+        self, session: str = "s1", from_step: int | None = None, name: str | None = None, **options: Any
+    ) -> ForkResult:
+        return await AgentExecutor.fork(
+            session_id=session,
+            from_step=from_step,
+            checkpoint_store=self.checkpoints,
+            new_session_id=name,
+            **options,
         )
+
+    def fork(self, session: str = "s1", from_step: int | None = None, **options: Any) -> ForkResult:
+        return asyncio.run(self.afork(session, from_step, **options))
 
     def load(self, session: str = "s1") -> Checkpoint:
         found = asyncio.run(self.store.checkpoints.load(session))
@@ -301,6 +298,8 @@ class KillingCheckpoints:
 
 
 class _KillingSession:
+    suspends = True
+
     def __init__(self, inner: OpenSession, killer: Killer) -> None:
         self._inner = inner
         self._killer = killer

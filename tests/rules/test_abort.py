@@ -13,7 +13,7 @@ import rules_kit
 from rules_kit import World, asks, call, check_sent, check_transcript, kinds, results, roles, said, turn
 
 from lousho_cli import Cancel, Event, ExecutionResult, PropagatingToolError, ToolContext, tool
-from lousho_cli.execution import batch, run
+from lousho_cli.execution import asking, batch
 
 world = rules_kit.world
 
@@ -21,7 +21,7 @@ world = rules_kit.world
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "GRACE_SECONDS", 0.1)
-    monkeypatch.setattr(run, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(asking, "STOP_SECONDS", 0.1)
 
 
 def test_the_run_returns_and_the_session_goes_on(world: World) -> None:
@@ -212,10 +212,8 @@ def test_results_out_of_order_are_kept_over_an_abort(world: World) -> None:
 
 
 def test_a_cancelled_task_saves_like_an_abort(world: World) -> None:
-    started = asyncio.Event
-
     async def go() -> None:
-        running = started()
+        running = asyncio.Event()
 
         @tool
         async def slow() -> str:
@@ -243,9 +241,12 @@ class SlowStore:
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
+        self.saving_result = asyncio.Event()
 
     async def save(self, session_id: str, checkpoint: Any) -> None:
-        await asyncio.sleep(0.03)
+        if checkpoint.messages[-1].role == "tool":
+            self.saving_result.set()
+        await asyncio.sleep(0.01)
         self.kept[session_id] = checkpoint
 
     async def load(self, session_id: str) -> Any:
@@ -262,9 +263,7 @@ def test_a_result_keeps_when_the_task_is_cancelled_while_it_is_saved(world: Worl
 
     async def go() -> None:
         task = asyncio.ensure_future(world.aexecute([asks("a"), "never"]))
-        while not world.ledger.lines:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.01)
+        await store.saving_result.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

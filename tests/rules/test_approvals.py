@@ -1,4 +1,4 @@
-"""Approvals in the middle of a batch, and decisions that are never lost and never applied twice (R3.3, R3.4)."""
+"""Approvals inside a batch, and decisions that are never lost and never applied twice (R3.3, R3.4)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_f10_of_two_deciders_at_once_exactly_one_wins(world: World) -> None:
     async def both() -> list[Any]:
         one = world.adecide(paused.approval_id, ["done"], True)
         other = world.adecide(paused.approval_id, ["done"], False)
-        return await asyncio.gather(one, other, return_exceptions=True)
+        return list(await asyncio.gather(one, other, return_exceptions=True))
 
     outcomes = asyncio.run(both())
     lost = [outcome for outcome in outcomes if isinstance(outcome, SDKError)]
@@ -420,8 +420,7 @@ def test_a_kill_at_any_write_loses_no_decision_and_repeats_no_result(
 
 
 def test_a_digest_binds_the_decision_to_the_arguments(world: World) -> None:
-    paused_tool = world.ledger.tool("g", needs_approval=True)
-    world.tools = [paused_tool]
+    world.tools = [world.ledger.tool("g", needs_approval=True)]
     paused = world.execute([turn(call("g", n=1))])
     world.record_only(paused.approval_id)
 
@@ -437,5 +436,3 @@ def test_a_digest_binds_the_decision_to_the_arguments(world: World) -> None:
     assert world.ledger.runs("g") == 0
     assert again.approval is not None
     assert again.approval.args == {"n": 1, "everywhere": True}
-
-

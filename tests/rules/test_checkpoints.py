@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 import rules_kit
 from rules_kit import World, asks, call, dump, engine, queued, results, roles, turn
 
-from lousho_cli import Cancel, Checkpoint, tool
+from lousho_cli import Cancel, Checkpoint, PropagatingToolError, tool
 
 world = rules_kit.world
 
@@ -128,13 +129,11 @@ def test_the_history_limit_keeps_the_newest_and_the_latest_state_always(tmp_path
 
 
 def test_a_result_out_of_order_is_in_the_checkpoint_at_once(world: World) -> None:
-    import asyncio
-
     @tool
     async def slow() -> str:
         "slow"
         await asyncio.sleep(0.02)
-        raise rules_kit.PropagatingToolError("slow died")
+        raise PropagatingToolError("slow died")
 
     world.tools = [slow, world.ledger.tool("fast")]
     world.crash([asks("slow", "fast")])
@@ -156,11 +155,9 @@ def test_the_checkpoint_has_the_documented_keys(world: World) -> None:
 
 
 def test_saving_a_loaded_checkpoint_changes_nothing(world: World) -> None:
-    import asyncio
-
     world.tools = [world.ledger.tool("fast"), world.ledger.tool("dies", dies=9, on_interrupt="ask")]
     world.crash([asks("dies", "fast")])
-    with pytest.raises(rules_kit.PropagatingToolError):
+    with pytest.raises(PropagatingToolError):
         world.decide(world.resume().approval_id)
     world.execute(input="queued")
     before = world.load()

@@ -79,10 +79,10 @@ def test_f50_every_fork_has_a_name_of_its_own(world: World) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"from_step": 9}, {"from_step": -1}, {"at": 99}, {"at": 0}], ids=str)
-def test_f50_what_is_not_there_is_refused_with_the_steps_kept(world: World, wrong: dict[str, int]) -> None:
+def test_f50_what_is_not_there_is_refused_with_the_steps_kept(world: World, wrong: dict[str, Any]) -> None:
     two_steps(world)
     with pytest.raises(SDKError, match="steps kept: 0, 1, 2, 3") as refused:
-        world.fork("s1", **wrong)
+        world.fork(**wrong)
     assert refused.value.code == "LOUSHO_CHECKPOINT_NOT_FOUND"
     assert world.files("s1.fork-1") == {}
     assert world.fork(from_step=1).session_id == "s1.fork-1"
@@ -280,9 +280,7 @@ def test_f37_a_fork_while_the_parent_runs_disturbs_nothing(world: World) -> None
         world.tools = [slow]
         parent = asyncio.ensure_future(world.aexecute([asks("slow"), "parent done"]))
         await started.wait()
-        fork = await rules_kit.AgentExecutor.fork(
-            session_id="s1", from_step=1, checkpoint_store=world.store.checkpoints
-        )
+        fork = await world.afork(from_step=1)
         child = await world.aexecute(["child done"], [], session=fork.session_id)
         assert child.text == "child done"
         assert kinds(child.messages) == [None]
@@ -324,6 +322,7 @@ def test_business_state_of_a_loaded_checkpoint_is_the_callers_own(world: World) 
 
 def test_a_step_or_a_save_is_needed_and_not_both(world: World) -> None:
     two_steps(world)
-    for wrong in ({}, {"from_step": 1, "at": 1}):
+    both: dict[str, Any] = {"from_step": 1, "at": 1}
+    for wrong in ({}, both):
         with pytest.raises(ConfigurationError, match="a step or a save"):
-            world.fork("s1", **wrong)
+            world.fork(**wrong)

@@ -1,4 +1,4 @@
-"""What counts as input, and what of it is new (R3.2): through the engine. The rules alone: tests/execution."""
+"""What counts as input (R3.2), through the engine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from lousho_cli import ConfigurationError, Message
 world = rules_kit.world
 
 
-@pytest.mark.parametrize("given", ["hi", user("hi"), [user("hi")], Message(role="user", content="hi")], ids=str)
+@pytest.mark.parametrize(
+    "given", ["hi", user("hi"), [user("hi")], Message(role="user", content="hi")], ids=str
+)
 def test_a_message_may_be_given_in_any_form(world: World, given: Any) -> None:
     assert said(world.execute(["done"], given).messages) == ["hi"]
 
 
 @pytest.mark.parametrize(
     "given",
-    [7, [7], [{"role": "robot", "content": "x"}], [{"content": "x"}], {"role": "user", "content": "x", "toolCalls": 3}],
+    [
+        7, [7], [{"role": "robot", "content": "x"}], [{"content": "x"}],
+        {"role": "user", "content": "x", "toolCalls": 3},
+    ],
     ids=str,
 )  # fmt: skip
 def test_what_is_no_message_is_refused_and_leaves_nothing(world: World, given: Any) -> None:

@@ -23,7 +23,8 @@ from rules_kit import (
     turn,
 )
 
-from lousho_cli import SDKError, ToolContext, tool
+from lousho_cli import PropagatingToolError, SDKError, ToolContext, tool
+from lousho_cli.execution.tools import OnInterrupt
 
 world = rules_kit.world
 
@@ -39,10 +40,10 @@ def test_a_call_runs_again_with_the_same_id(world: World) -> None:
 
 
 @pytest.mark.parametrize("policy", ["ask", "fail"])
-def test_the_start_is_durable_before_the_tool_runs(world: World, policy: str) -> None:
+def test_the_start_is_durable_before_the_tool_runs(world: World, policy: OnInterrupt) -> None:
     seen: list[Any] = []
 
-    @tool(on_interrupt=policy)  # type: ignore[call-overload]
+    @tool(on_interrupt=policy)
     async def charge() -> str:
         "charge"
         checkpoint = await world.store.checkpoints.load("s1")
@@ -154,7 +155,7 @@ def test_a_repetition_runs_the_arguments_that_were_shown_for_it(world: World) ->
         "pay"
         ran.append(amount)
         if len(ran) < 3:
-            raise rules_kit.PropagatingToolError("pay died")
+            raise PropagatingToolError("pay died")
         return "paid"
 
     world.tools = [pay]
@@ -178,7 +179,7 @@ def test_a_repetition_of_a_gated_call_runs_the_arguments_that_were_shown_for_it(
         "pay"
         ran.append(amount)
         if len(ran) < 2:
-            raise rules_kit.PropagatingToolError("pay died")
+            raise PropagatingToolError("pay died")
         return "paid"
 
     world.tools = [pay]
@@ -199,7 +200,7 @@ def test_calls_that_finished_beside_the_interrupted_one_are_not_repeated(world: 
         "slow"
         world.ledger.lines.append(("slow", ctx.tool_call_id))
         await asyncio.sleep(0.02)
-        raise rules_kit.PropagatingToolError("slow died")
+        raise PropagatingToolError("slow died")
 
     world.tools = [slow, world.ledger.tool("a"), world.ledger.tool("b")]
     world.crash([asks("slow", "a", "b")])

@@ -49,7 +49,8 @@ def test_new_input_waits_through_crashes_and_a_pause(world: World) -> None:
     paused = world.resume()
     assert paused.finish_reason == "awaiting-approval"
     done = world.decide(paused.approval_id, ["done"])
-    assert roles(done.messages) == ["system", "user", "assistant", "tool", "tool", "user", "user", "assistant"]
+    order = ["system", "user", "assistant", "tool", "tool", "user", "user", "assistant"]
+    assert roles(done.messages) == order
     assert said(done.messages) == ["go", "first", "second"]
     check_sent(world.model)
 
@@ -163,7 +164,7 @@ def test_repeating_a_message_in_a_finished_conversation_is_a_new_turn(world: Wor
 def test_a_finished_session_has_nothing_to_send_without_input(world: World) -> None:
     world.execute(["one"], "hi")
     before = world.load()
-    with pytest.raises(ConfigurationError, match="input is empty"):
+    with pytest.raises(ConfigurationError, match="nothing to send"):
         world.resume(["never"])
     assert world.load() == before
 
@@ -223,7 +224,8 @@ def test_the_rest_of_the_budget_and_the_totals_go_on_after_a_crash(world: World)
 
 
 def test_f29_one_message_however_often_the_model_fails(world: World) -> None:
-    for given in ("book it", [], "book it"):
+    inputs: list[Any] = ["book it", [], "book it"]
+    for given in inputs:
         world.crash([DEAD], given)
     done = world.execute(["booked"], "book it")
     assert said(done.messages) == ["book it"]
@@ -232,14 +234,14 @@ def test_f29_one_message_however_often_the_model_fails(world: World) -> None:
 
 def test_f29_the_message_is_saved_before_the_model_is_asked(world: World) -> None:
     def look(request: Any) -> str:
-        seen.append([said(request.messages)])
+        seen.append(said(request.messages))
         return "ok"
 
     seen: list[Any] = []
     world.crash([DEAD], "book it")
     assert said(world.load().messages) == ["book it"]
     world.execute([look], [])
-    assert seen == [[["book it"]]]
+    assert seen == [["book it"]]
 
 
 def test_without_a_session_nothing_is_kept(world: World) -> None:
@@ -263,6 +265,6 @@ def test_f01_a_crash_anywhere_in_a_batch_leaves_a_session_that_goes_on(world: Wo
 
 
 def test_an_empty_input_for_a_new_session_is_refused_and_leaves_nothing(world: World) -> None:
-    with pytest.raises(SDKError, match="input is empty"):
+    with pytest.raises(SDKError, match="nothing to send"):
         world.execute(["never"], "")
     assert world.history() == []

@@ -20,7 +20,7 @@ import pytest
 import rules_kit
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 from rules_kit import (
     Data,
     Killed,
@@ -221,7 +221,8 @@ class Lives(RuleBasedStateMachine):
             outcome_or_error = outcome
             if fate.abort_at == 0:
                 assert outcome.finish_reason != "aborted"
-        self.world.checkpoints, self.world.approvals = self.world.store.checkpoints, self.world.store.approvals
+        self.world.checkpoints = self.world.store.checkpoints
+        self.world.approvals = self.world.store.approvals
         return outcome_or_error
 
     def _pick(self, pick: int) -> str:
@@ -353,8 +354,9 @@ class Lives(RuleBasedStateMachine):
 
     @staticmethod
     def _recorded(checkpoint: Any) -> dict[str, str]:
-        waiting = {call: m["content"] for call, m in engine(checkpoint).get("results", {}).items()}
-        return waiting | {m["toolCallId"]: m["content"] for m in dump(checkpoint.messages) if m["role"] == "tool"}
+        waiting = engine(checkpoint).get("results", {}).values()
+        settled = [message for message in dump(checkpoint.messages) if message["role"] == "tool"]
+        return {message["toolCallId"]: message["content"] for message in (*waiting, *settled)}
 
     def _look(self, session: str) -> None:
         assert self.wrong == []
@@ -405,19 +407,18 @@ class Lives(RuleBasedStateMachine):
             assert queued(stored) == []
 
 
-class FileLives(Lives):
-    kind = "file"
-
-
 COMMON = settings(
     stateful_step_count=10,
     deadline=None,
+    report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-Lives.TestCase.settings = settings(COMMON, max_examples=200)
-FileLives.TestCase.settings = settings(COMMON, max_examples=60)
-# They pass in seconds; looking for the shortest life that goes wrong takes longer.
-TestMemoryLives = pytest.mark.timeout(400)(Lives.TestCase)
-TestFileLives = pytest.mark.timeout(400)(FileLives.TestCase)
+EXAMPLES = {"memory": 200}
 
-assert set(rules_kit.KINDS) == {Lives.kind, FileLives.kind}, "a store without lives"
+
+# It passes in seconds; looking for the shortest life that goes wrong takes longer.
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("kind", rules_kit.KINDS)
+def test_whatever_happens_the_guarantees_hold(kind: str) -> None:
+    machine = type(f"{kind.title()}Lives", (Lives,), {"kind": kind})
+    run_state_machine_as_test(machine, settings=settings(COMMON, max_examples=EXAMPLES.get(kind, 60)))

@@ -62,8 +62,8 @@ def test_ids_key_order_and_spacing_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("other", "diverged_at"),
     [
-        (transcript(turn(("weather", {"day": 2, "at": "noon"})), *[turn(("plan", {})), turn(text="done")]), 1),
-        (transcript(turn(("weather", {"day": True, "at": "noon"})), turn(("plan", {})), turn(text="done")), 1),
+        ([BASE[0], *turn(("weather", {"day": 2, "at": "noon"})), *BASE[3:]], 1),
+        ([BASE[0], *turn(("weather", {"day": True, "at": "noon"})), *BASE[3:]], 1),
         ([*BASE[:3], *turn(("picnic", {})), *BASE[5:]], 2),
         ([*BASE[:5], *turn(text="over")], 3),
         (BASE[:5], 3),
