@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .execution.trajectory import compare_trajectories
     from .execution.unset import UNSET
     from .stores.file import FileStore
+    from .stores.kv import KVStore
     from .stores.memory import MemoryStore
 
 _HOMES = {
@@ -79,6 +80,7 @@ _HOMES = {
     "execution.trajectory": ["compare_trajectories"],
     "execution.unset": ["UNSET"],
     "stores.file": ["FileStore"],
+    "stores.kv": ["KVStore"],
     "stores.memory": ["MemoryStore"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -86,11 +88,11 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "UNSET", "Agent", "AgentExecutor", "ApprovalDecision", "ApprovalStore", "Cancel", "Checkpoint",
     "CheckpointStore", "ConfigurationError", "Event", "ExecutionResult", "FileStore", "ForkPatch",
-    "ForkResult", "HistoryEntry", "Hooks", "MemoryStore", "Message", "ModelRequest", "ModelResponse",
-    "PendingApproval", "PropagatingToolError", "Provider", "SDKError", "SessionAwaitingApprovalError",
-    "StoredApproval", "Tool", "ToolCall", "ToolContext", "ToolRegistry", "ToolSchema", "Usage",
-    "__version__", "compare_trajectories", "create_agent", "get_checkpoint_history", "resume_after_approval",
-    "resume_after_approval_sync", "tool",
+    "ForkResult", "HistoryEntry", "Hooks", "KVStore", "MemoryStore", "Message", "ModelRequest",
+    "ModelResponse", "PendingApproval", "PropagatingToolError", "Provider", "SDKError",
+    "SessionAwaitingApprovalError", "StoredApproval", "Tool", "ToolCall", "ToolContext", "ToolRegistry",
+    "ToolSchema", "Usage", "__version__", "compare_trajectories", "create_agent", "get_checkpoint_history",
+    "resume_after_approval", "resume_after_approval_sync", "tool",
 ]  # fmt: skip
 
 

@@ -59,6 +59,7 @@ class Settings:
         on_agent_drift: what a resume does when the agent has changed.
         tool_concurrency: calls of one turn that run at the same time, or None for the engine's default.
         max_steps: model turns a run may take, or None for the run's own limit or the engine's default.
+        approval_ttl: seconds a human has to decide an approval, or None for no limit.
         store: where sessions are kept.
         sources: where each setting comes from, by its name.
     """
@@ -69,6 +70,7 @@ class Settings:
     on_agent_drift: OnAgentDrift = "warn"
     tool_concurrency: int | None = None
     max_steps: int | None = None
+    approval_ttl: int | None = None
     store: Literal["file"] = "file"
     sources: Mapping[str, Source] = field(default_factory=dict)
 

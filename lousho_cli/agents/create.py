@@ -47,6 +47,7 @@ def create_agent(
     store: Store | None = None,
     description: str = "",
     max_steps: int | None = None,
+    approval_ttl: float | None = None,
     tool_concurrency: int | None = None,
     on_agent_drift: str = "warn",
     hooks: Hooks | None = None,
@@ -61,6 +62,7 @@ def create_agent(
         store: where its sessions live; None keeps nothing.
         description: what it is for; a lead reads it.
         max_steps: model turns a run may take; default 10.
+        approval_ttl: seconds a human has to decide; default no limit.
         tool_concurrency: tool calls of one turn that run at once; default 8.
         on_agent_drift: `warn`, `error` or `ignore`.
         hooks: functions around model and tool calls.
@@ -86,7 +88,12 @@ def create_agent(
         provider=provider,
         max_steps=max_steps,
     )
-    options = {"tool_concurrency": tool_concurrency, "on_agent_drift": on_agent_drift, "hooks": hooks}
+    options = {
+        "approval_ttl": approval_ttl,
+        "tool_concurrency": tool_concurrency,
+        "on_agent_drift": on_agent_drift,
+        "hooks": hooks,
+    }
     return DurableAgent(agent, provider, store, options)
 
 

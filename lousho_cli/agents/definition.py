@@ -19,6 +19,7 @@ AGENT_FILE = "agent.toml"
 RUN_KEYS: Mapping[str, Key] = {
     "model": text(),
     "max_steps": whole_number(1),
+    "approval_ttl": whole_number(1),
     "tool_concurrency": whole_number(1),
     "on_agent_drift": one_of("warn", "error", "ignore"),
 }
@@ -35,6 +36,7 @@ class AgentDefinition:
         description: what the agent is for, or an empty text.
         model: the model's name.
         max_steps: model turns a run may take.
+        approval_ttl: seconds a human has to decide.
         tool_concurrency: calls of one turn that run at the same time.
         on_agent_drift: what a resume does when the agent has changed.
         values: every key that is set, with its place in the file.
@@ -43,6 +45,7 @@ class AgentDefinition:
     description: str = ""
     model: str | None = None
     max_steps: int | None = None
+    approval_ttl: int | None = None
     tool_concurrency: int | None = None
     on_agent_drift: OnAgentDrift | None = None
     values: Mapping[str, Found] = field(default_factory=dict)

@@ -72,6 +72,7 @@ class LoadedRun:
     def _options(self, live: Live) -> dict[str, Any]:
         return {
             "max_steps": self.flags.max_steps,
+            "approval_ttl": self.settings.approval_ttl,
             "tool_concurrency": self.settings.tool_concurrency,
             "on_agent_drift": self.settings.on_agent_drift,
             "business_state": self.flags.business_state,

@@ -7,10 +7,11 @@ import hashlib
 import json
 import os
 import secrets
+from datetime import UTC, datetime
 from typing import Any
 
 from .messages import JsonObject, MessageData
-from .protocols import StoredApproval
+from .protocols import EXPIRY, StoredApproval
 from .records import ApprovalDecision, PendingApproval
 from .state import CallMark, Grant, Record, State
 from .unset import UNSET
@@ -38,8 +39,23 @@ def os_user() -> str:
         return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
 
 
+def has_expired(pending: PendingApproval) -> bool:
+    """Whether the time to decide an approval, and to act on it, is over."""
+    if pending.expires_at is None:
+        return False
+    return datetime.now(UTC) >= datetime.fromisoformat(pending.expires_at)
+
+
+def expired_decision(pending: PendingApproval) -> ApprovalDecision:
+    """What is recorded for an approval that nobody decided in time: a rejection."""
+    note = f"nobody decided until {pending.expires_at}"
+    return ApprovalDecision(id=pending.id, approved=False, by=EXPIRY, note=note)
+
+
 def how(decision: ApprovalDecision) -> str:
     """In which way a decision decides."""
+    if decision.by == EXPIRY:
+        return "expired"
     if not decision.approved:
         return "rejected"
     if decision.result is not UNSET:
@@ -54,19 +70,36 @@ def consume(state: State, stored: StoredApproval, fence: int) -> Record:
     call_id, name = pending.tool_call_id, pending.tool_name
     # A request of an older layout has no digest: what it showed is what it covers.
     digest = pending.digest or args_digest(name, pending.args)
-    edited = decision.arguments is not None
+    arguments, edited = _covered(state, pending, decision)
     grant = Grant(
         pending.id, pending.kind, decision.approved, decision.by or os_user(), at, digest,
-        (decision.arguments if edited else pending.args) or {}, edited, decision.note,
+        arguments, edited, decision.note,
     )  # fmt: skip
     record = Record("decision", "in-progress", state.step)
-    if decision.approved and decision.result is UNSET:
+    runs = decision.approved and decision.result is UNSET
+    if runs and has_expired(pending):
+        late = ApprovalDecision(
+            id=pending.id, approved=False, note=f"approved, but not used until {pending.expires_at}"
+        )
+        record.results = {call_id: _decided_result(pending, late, grant)}
+    elif runs:
         record.marks = {call_id: CallMark(started=fence, grant=grant)}
     else:
         record.results = {call_id: _decided_result(pending, decision, grant)}
     if not stored.runs_later_calls:
         record.results = {**(record.results or {}), **_not_run(state, call_id)}
     return record
+
+
+def _covered(state: State, pending: PendingApproval, decision: ApprovalDecision) -> tuple[JsonObject, bool]:
+    """The arguments that may run, and whether a human put them in place of the model's."""
+    if decision.arguments is not None:
+        return decision.arguments, True
+    mark = state.marks.get(pending.tool_call_id)
+    if mark is not None and mark.grant is not None and mark.grant.edited:
+        # The repetition of an edited call: what the human wrote then, not the form it was shown in.
+        return mark.grant.arguments, True
+    return pending.args or {}, False
 
 
 def _not_run(state: State, decided: str) -> dict[str, MessageData]:
@@ -89,6 +122,8 @@ def _decided_result(pending: PendingApproval, decision: ApprovalDecision, grant:
         content, failed = error_result("interrupted", text, decision.note), True
     else:
         text = "a human rejected this call: it did not run"
+        if decision.by == EXPIRY or grant.approved:
+            text = "the approval of this call expired: it did not run"
         content, failed = error_result("rejected", text, decision.note), True
     return result_message(pending.tool_call_id, pending.tool_name, content, failed, grant)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from ..errors import ProviderError, SDKError
 from .preparation import is_genuine
 from .protocols import ModelRequest, Provider
-from .records import ModelResponse
+from .records import ModelResponse, ToolCall
 from .values import message_of
 
 STOP_SECONDS = 5.0
@@ -46,4 +47,17 @@ async def _generate(provider: Provider, request: ModelRequest) -> ModelResponse:
         ) from error
     if response.finish_reason == "error":
         raise ProviderError("the model ended its turn with an error", hint="resume to ask it again")
+    if response.finish_reason in ("length", "max_tokens") and any(map(_is_cut, response.tool_calls)):
+        raise ProviderError(
+            "the model's turn was cut inside a tool call's arguments: its token limit is too low",
+            hint="raise the limit, then resume",
+        )
     return response
+
+
+def _is_cut(call: ToolCall) -> bool:
+    try:
+        json.loads(call.function.arguments)
+    except (ValueError, RecursionError):
+        return True
+    return False

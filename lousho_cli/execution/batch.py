@@ -123,9 +123,7 @@ class Batch:
         finished = self._unsaved
         while self._running and not self._stop.done():
             waited: list[asyncio.Future[Any]] = [*self._running, self._stop]
-            await asyncio.wait(
-                waited, timeout=self._next_timeout(), return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait(waited, timeout=self._next_timeout(), return_when=asyncio.FIRST_COMPLETED)
             finished = [*finished, *self._collect()]
         return [*finished, *await self.halt()] if self._running else finished
 

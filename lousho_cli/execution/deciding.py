@@ -10,15 +10,15 @@ from pydantic import ValidationError
 
 from ..errors import ConfigurationError, NotFoundError
 from .agent import Agent
-from .approval import how, os_user
+from .approval import expired_decision, has_expired, how, os_user
 from .entry import Entry, Options
 from .protocols import ApprovalStore, CheckpointStore, Provider, StoredApproval
-from .records import ApprovalDecision, ExecutionResult
+from .records import ApprovalDecision, ExecutionResult, PendingApproval
 from .session import OpenSession, UnstoredSession, open_session, stored_state
 from .state import State
 from .tools import ToolRegistry
 from .unset import UNSET
-from .values import to_json_value
+from .values import to_json_text, to_json_value
 
 
 async def decide_and_resume(
@@ -127,7 +127,10 @@ async def find_open(approvals: ApprovalStore, wanted: ApprovalDecision) -> Store
 
 def same_decision(one: ApprovalDecision, other: ApprovalDecision) -> bool:
     """Whether two decisions make the same of the call; who and why may differ."""
-    return (one.approved, one.arguments, one.result) == (other.approved, other.arguments, other.result)
+    return one.approved == other.approved and all(
+        to_json_text([given]) == to_json_text([wanted])
+        for given, wanted in ((one.arguments, other.arguments), (one.result, other.result))
+    )
 
 
 def settled(stored: StoredApproval) -> NotFoundError:
@@ -185,9 +188,14 @@ async def decide(
         AgentChangedError, ConfigurationError: it cannot be carried out; the request stays undecided.
         NotFoundError: somebody decided otherwise, and was faster.
     """
-    if wanted.approved and entry is not None:
+    pending = PendingApproval.model_validate(state.approval)
+    if has_expired(pending):
+        wanted = expired_decision(pending)
+    elif wanted.approved and entry is not None:
         await entry.check_approvable(state, wanted)
     held = await approvals.decide(wanted.id, wanted)
+    if held.status == "expired":
+        raise settled(held)
     if held.decision is None or not same_decision(held.decision, wanted):
         raise settled(held)
     return held

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ..errors import ConfigurationError, SessionAwaitingApprovalError
 from .agent import Agent
-from .approval import consume
+from .approval import consume, expired_decision, has_expired
 from .batch import Finished, Paused, failed
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
@@ -57,6 +57,7 @@ class Options:
     registry: ToolRegistry | None = None
     approvals: ApprovalStore | None = None
     max_steps: int | None = None
+    approval_ttl: float | None = None
     concurrency: int = DEFAULT_CONCURRENCY
     on_agent_drift: str = "warn"
     business_state: Any = UNSET
@@ -75,6 +76,8 @@ class Options:
             )
         if self.max_steps is not None and self.max_steps < 1:
             raise ConfigurationError(f"max_steps is {self.max_steps}", hint="use a number from 1")
+        if self.approval_ttl is not None and self.approval_ttl <= 0:
+            raise ConfigurationError(f"approval_ttl is {self.approval_ttl}", hint="use seconds above 0")
         if self.concurrency < 1:
             raise ConfigurationError(f"tool_concurrency is {self.concurrency}", hint="use a number from 1")
 
@@ -186,6 +189,9 @@ class Entry:
             return None
         approval_id = str((state.approval or {}).get("id", ""))
         stored = await self._o.approvals.get(approval_id) if self._o.approvals is not None else None
+        if stored is not None and stored.decision is None and has_expired(stored.pending):
+            assert self._o.approvals is not None
+            stored = await self._o.approvals.decide(approval_id, expired_decision(stored.pending))
         if stored is not None and stored.decision is not None:
             return stored
         if stored is None and self._o.approvals is not None and not self._path:
@@ -281,6 +287,7 @@ class Entry:
             provider=self._o.provider,
             approvals=self._o.approvals,
             max_steps=state.run.max_steps,
+            approval_ttl=self._o.approval_ttl,
             concurrency=self._o.concurrency,
             cancel=self._cancel,
             observer=self._o.observer,

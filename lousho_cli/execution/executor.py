@@ -39,6 +39,7 @@ class AgentExecutor:
         checkpoint_store: CheckpointStore | None = None,
         approval_store: ApprovalStore | None = None,
         max_steps: int | None = None,
+        approval_ttl: float | None = None,
         tool_concurrency: int | None = None,
         on_agent_drift: str = "warn",
         business_state: Any = UNSET,
@@ -59,6 +60,8 @@ class AgentExecutor:
             approval_store: where requests for a human wait.
             max_steps: limit of model turns of the whole run, resumes included; default: what the run began
                 with, or the agent's, or 10.
+            approval_ttl: seconds a human has to decide, and the run to act on it; after that the call counts
+                as rejected. Default: no limit.
             tool_concurrency: how many calls of a turn run at once; default 8.
             on_agent_drift: `warn`, `error` or `ignore`.
             business_state: a JSON value that the tools of the run share.
@@ -80,6 +83,7 @@ class AgentExecutor:
             registry=tool_registry,
             approvals=approval_store,
             max_steps=max_steps,
+            approval_ttl=approval_ttl,
             concurrency=DEFAULT_CONCURRENCY if tool_concurrency is None else tool_concurrency,
             on_agent_drift=on_agent_drift,
             business_state=business_state,

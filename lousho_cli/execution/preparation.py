@@ -103,10 +103,32 @@ async def prepare(
 
 
 async def _arguments(prepared: PreparedCall, tool: Tool, hooks: Hooks) -> dict[str, Any]:
-    """The validated arguments: the ones a human approved as they are, else the model's after the hook."""
+    """The validated arguments the call would run with.
+
+    For an approved call those are the ones that were shown: the model's own, unless a default moved since.
+    """
     grant = prepared.mark.grant
-    if grant is not None and grant.approved:
+    if grant is None or not grant.approved:
+        return await _own_arguments(prepared, tool, hooks)
+    if grant.edited:
         return tool.bind(copy.deepcopy(grant.arguments))
+    try:
+        own = await _own_arguments(prepared, tool, hooks)
+    except InvalidArgumentsError:
+        own = None
+    if own is not None and replace(prepared, kwargs=own).digest == grant.digest:
+        return own
+    try:
+        shown = tool.bind(copy.deepcopy(grant.arguments))
+    except InvalidArgumentsError:
+        shown = None
+    if shown is not None and (own is None or replace(prepared, kwargs=shown).digest == grant.digest):
+        return shown
+    return own if own is not None else await _own_arguments(prepared, tool, hooks)
+
+
+async def _own_arguments(prepared: PreparedCall, tool: Tool, hooks: Hooks) -> dict[str, Any]:
+    """The model's arguments, as the hook leaves them."""
     kwargs = tool.bind(_parse(prepared.call["function"]["arguments"]))
     if hooks.before_tool is None:
         return kwargs

@@ -15,6 +15,9 @@ from .records import (
     PendingApproval,
 )
 
+EXPIRY = "expiry"
+"""Who "decides" an approval that nobody decided in time."""
+
 ApprovalStatus = Literal["pending", "approved", "rejected", "expired", "consumed"]
 
 
@@ -97,6 +100,8 @@ class StoredApproval:
     def decided(self, decision: ApprovalDecision, at: str) -> StoredApproval:
         """The same approval with a decision."""
         status: ApprovalStatus = "approved" if decision.approved else "rejected"
+        if decision.by == EXPIRY:
+            status = "expired"
         return replace(self, status=status, decision=decision, decided_at=at)
 
     def consumed(self) -> StoredApproval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,6 +50,7 @@ class Settings:
     provider: Provider
     approvals: ApprovalStore | None
     max_steps: int
+    approval_ttl: float | None
     concurrency: int
     cancel: Cancel
     observer: Observer | None
@@ -304,6 +306,7 @@ class Run:
         pending = PendingApproval(
             id=new_approval_id(), session_id=state.session_id, agent=self._s.lead, tool_name=call.name,
             tool_call_id=call.id, args=call.args, digest=call.digest, created_at=now(),
+            expires_at=None if self._s.approval_ttl is None else now(self._s.approval_ttl),
             kind="interrupted" if call.interrupted else "needs-approval",
             subagent=list(self._s.path) or None,
         )  # fmt: skip
@@ -373,6 +376,10 @@ class Run:
             return await asyncio.shield(saving)
         except asyncio.CancelledError:
             await asyncio.wait((saving,))
+            if saving.exception() is not None:
+                logging.getLogger("lousho").error(
+                    "a save failed while the run was cancelled: %s", saving.exception()
+                )
             raise
 
     async def tell(self, event: EventType, **data: Any) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import SessionBusyError, StorageError
@@ -61,9 +61,10 @@ class OpensSessions(Protocol):
         ...
 
 
-def now() -> str:
-    """The present instant, UTC, ISO 8601 with microseconds."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+def now(later: float = 0.0) -> str:
+    """The present instant, or one `later` seconds, UTC, ISO 8601 with microseconds."""
+    instant = datetime.now(UTC) + timedelta(seconds=later)
+    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def stamp(record: Record, state: State, fence: int) -> Record:

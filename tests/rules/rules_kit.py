@@ -18,6 +18,7 @@ from lousho_cli import (
     ExecutionResult,
     FileStore,
     ForkResult,
+    KVStore,
     MemoryStore,
     Message,
     PropagatingToolError,
@@ -32,16 +33,40 @@ from lousho_cli.execution.state import Record, State
 from lousho_cli.testing import ScriptedModel
 
 Data = dict[str, Any]
-Store = MemoryStore | FileStore
+Store = MemoryStore | FileStore | KVStore
 
-KINDS = ("memory", "file")
+KINDS = ("memory", "file", "kv")
 """Every store that keeps the rules. A new store is added here and in `open_store`."""
 
 
 def open_store(kind: str, path: Path, history_limit: int = 50) -> Store:
     if kind == "memory":
         return MemoryStore(history_limit)
+    if kind == "kv":
+        return KVStore(DictKV(), history_limit=history_limit)
     return FileStore(path / ".lousho", history_limit=history_limit)
+
+
+class DictKV:
+    """A KV that swaps atomically, in a dictionary."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    async def get(self, key: str) -> str | None:
+        return self.values.get(key)
+
+    async def put(self, key: str, value: str, *, ttl: float | None = None) -> None:
+        self.values[key] = value
+
+    async def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+    async def put_if(self, key: str, value: str, expected: str | None, *, ttl: float | None = None) -> bool:
+        if self.values.get(key) != expected:
+            return False
+        self.values[key] = value
+        return True
 
 
 @pytest.fixture(params=KINDS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import datetime
 import decimal
+import time
 from typing import Annotated, Any
 
 import pytest
 import rules_kit
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Base64Bytes, SecretStr
 from rules_kit import (
     Killed,
     Killer,
@@ -30,6 +31,7 @@ from rules_kit import (
 
 from lousho_cli import (
     Agent,
+    ApprovalDecision,
     ConfigurationError,
     PropagatingToolError,
     SDKError,
@@ -259,6 +261,54 @@ def test_an_approval_runs_what_was_shown_though_a_default_changes_from_time_to_t
     assert ran == [paused.approval.args["at"]]
 
 
+def test_an_approval_of_arguments_that_validation_changes_runs_them_once(world: World) -> None:
+    ran: list[int] = []
+
+    @tool(needs_approval=True)
+    def pay(cents: Annotated[int, AfterValidator(lambda euros: euros * 100)]) -> str:
+        "pay"
+        ran.append(cents)
+        return "paid"
+
+    world.tools = [pay]
+    paused = world.execute([turn(call("pay", cents=2))])
+    assert paused.approval is not None
+    assert paused.approval.args == {"cents": 200}
+    done = world.decide(paused.approval_id, ["done"])
+    assert done.finish_reason == "stop"
+    assert ran == [200]
+
+
+def test_an_approved_call_gets_the_secret_that_its_approval_masks(world: World) -> None:
+    ran: list[str] = []
+
+    @tool(needs_approval=True)
+    def login(password: SecretStr) -> str:
+        "login"
+        ran.append(password.get_secret_value())
+        return "welcome"
+
+    world.tools = [login]
+    paused = world.execute([turn(call("login", password="tea"))])
+    assert world.decide(paused.approval_id, ["done"]).finish_reason == "stop"
+    assert ran == ["tea"]
+
+
+def test_an_approved_call_gets_the_bytes_that_its_arguments_encode(world: World) -> None:
+    ran: list[bytes] = []
+
+    @tool(needs_approval=True)
+    def send(data: Base64Bytes) -> str:
+        "send"
+        ran.append(data)
+        return "sent"
+
+    world.tools = [send]
+    paused = world.execute([turn(call("send", data="aGVsbG8="))])
+    assert world.decide(paused.approval_id, ["done"]).finish_reason == "stop"
+    assert ran == [b"hello"]
+
+
 def test_edited_arguments_that_do_not_fit_leave_the_request_undecided(world: World) -> None:
     world.tools = [world.ledger.tool("g", needs_approval=True)]
     paused = world.execute([asks("g")])
@@ -436,3 +486,28 @@ def test_a_digest_binds_the_decision_to_the_arguments(world: World) -> None:
     assert world.ledger.runs("g") == 0
     assert again.approval is not None
     assert again.approval.args == {"n": 1, "everywhere": True}
+
+
+def test_an_approval_nobody_decides_in_time_is_a_rejection(world: World) -> None:
+    world.tools = [world.ledger.tool("g", needs_approval=True)]
+    paused = world.execute([asks("g")], approval_ttl=0.01)
+    assert paused.approval_id is not None
+    time.sleep(0.02)
+    with pytest.raises(SDKError, match="expired") as late:
+        world.decide(paused.approval_id, ["never"])
+    assert late.value.code == "LOUSHO_APPROVAL_NOT_FOUND"
+    done = world.resume(["done"])
+    assert kinds(done.messages) == ["rejected"]
+    assert world.ledger.runs("g") == 0
+    assert [each.status for each in asyncio.run(world.approvals.list(status=None))] == ["consumed"]
+
+
+def test_an_approval_that_is_used_too_late_lets_nothing_run(world: World) -> None:
+    world.tools = [world.ledger.tool("g", needs_approval=True)]
+    paused = world.execute([asks("g")], approval_ttl=0.3)
+    decision = ApprovalDecision(id=str(paused.approval_id), approved=True, by="ann")
+    asyncio.run(world.approvals.decide(decision.id, decision))
+    time.sleep(0.31)
+    done = world.resume(["done"])
+    assert kinds(done.messages) == ["rejected"]
+    assert world.ledger.runs("g") == 0

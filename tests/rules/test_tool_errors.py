@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 import rules_kit
-from rules_kit import World, asks, call, check_sent, check_transcript, dump, kinds, results, turn
+from rules_kit import Killer, World, asks, call, check_sent, check_transcript, dump, kinds, results, turn
 
 from lousho_cli import Event, PropagatingToolError, ToolContext, tool
+from lousho_cli.errors import StorageError
+from lousho_cli.execution.session import OpenSession
+from lousho_cli.execution.state import Record, State
 
 world = rules_kit.world
 
@@ -232,6 +235,55 @@ def test_nothing_of_a_run_goes_on_after_a_hook_ended_it(world: World) -> None:
     done = world.resume(["done"])
     assert world.ledger.runs("fast") == 1
     check_transcript(done.messages)
+
+
+def test_nothing_of_a_run_goes_on_after_a_save_failed(world: World) -> None:
+    """The disk is full when the fast call's result is saved, and the slow call still runs."""
+    alive: list[str] = []
+
+    @tool
+    async def slow(ctx: ToolContext) -> str:
+        "slow"
+        alive.append(ctx.tool_call_id)
+        try:
+            await asyncio.sleep(0.05)
+        finally:
+            alive.remove(ctx.tool_call_id)
+        return "slow done"
+
+    world.tools = [world.ledger.tool("fast"), slow, world.ledger.tool("late")]
+    world.checkpoints = FullDisk(world.store.checkpoints)
+
+    async def go() -> None:
+        with pytest.raises(StorageError, match="the disk is full"):
+            await world.aexecute([asks("fast", "slow", "late"), "never"], tool_concurrency=2)
+        assert alive == [], "a tool still runs, and the session is free for another runner"
+
+    asyncio.run(go())
+    assert len(world.model.calls) == 1
+    assert world.ledger.runs("late") == 0
+    world.checkpoints = world.store.checkpoints
+    done = world.resume(["done"])
+    assert kinds(done.messages) == [None, None, None]
+
+
+class FullDisk(rules_kit.KillingCheckpoints):
+    """A store that fails from the first tool result on."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner, Killer(0, after=False))
+
+    async def open_session(self, session_id: str) -> OpenSession:
+        session = await super().open_session(session_id)
+        save = session.save
+
+        async def failing(record: Record) -> State:
+            if record.kind == "result":
+                raise StorageError("the disk is full")
+            return await save(record)
+
+        session.save = failing  # type: ignore[method-assign]
+        return session
 
 
 @pytest.mark.parametrize("kind", ["run.start", "step.start", "checkpoint.saved", "tool.start", "tool.done"])

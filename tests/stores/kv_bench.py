@@ -1,4 +1,4 @@
-"""Key-value stores in memory that record, fail and die, and an agent that plays a fixed conversation on them."""
+"""Key-value stores in memory that record and die, and an agent that plays a fixed conversation on them."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ class SwapKV(DictKV):
 class ExpiringSwapKV(SwapKV):
     """One whose compare-and-set takes an expiry too."""
 
-    async def put_if(
-        self, key: str, value: str, expected: str | None, *, ttl: float | None = None
-    ) -> bool:
+    async def put_if(self, key: str, value: str, expected: str | None, *, ttl: float | None = None) -> bool:
         done = await super().put_if(key, value, expected)
         if done:
             self.ttls.append(ttl)
@@ -132,7 +130,8 @@ class KVBench:
             self.did.append(f"pay-{n}")
             return f"paid {n}"
 
-        self.agent = Agent("bot", "Be brief.", [echo, echo2, pay])
+        self.tools = [echo, echo2, pay]
+        self.agent = Agent("bot", "Be brief.", self.tools)
 
     def _report_saves(self) -> None:
         opened = self.store.checkpoints.open_session
@@ -161,13 +160,19 @@ class KVBench:
         return ScriptedModel([play], on_exhausted="repeat-last")
 
     async def arun(
-        self, session: str = "s", text: Any = "go", turns: Turns = TWO_STEPS, **options: Any
+        self, session: str | None = "s", text: Any = "go", turns: Turns = TWO_STEPS, **options: Any
     ) -> ExecutionResult:
+        known = {
+            "checkpoint_store": self.store.checkpoints, "approval_store": self.store.approvals,
+            "tool_concurrency": 1,
+        }  # fmt: skip
         return await AgentExecutor.execute(
-            agent=self.agent, input=text, provider=self.model(turns), session_id=session,
-            checkpoint_store=self.store.checkpoints, approval_store=self.store.approvals,
-            **{"tool_concurrency": 1, **options},
-        )  # fmt: skip
+            agent=self.agent,
+            input=text,
+            provider=self.model(turns),
+            session_id=session,
+            **{**known, **options},
+        )
 
     def run(
         self, session: str = "s", text: Any = "go", turns: Turns = TWO_STEPS, **options: Any
@@ -175,12 +180,10 @@ class KVBench:
         return asyncio.run(self.arun(session, text, turns, **options))
 
     def fork(self, session: str = "s", **options: Any) -> ForkResult:
-        return AgentExecutor.fork_sync(
-            session_id=session, checkpoint_store=self.store.checkpoints, **options
-        )
+        return AgentExecutor.fork_sync(session_id=session, checkpoint_store=self.store.checkpoints, **options)
 
     def load(self, session: str = "s") -> Checkpoint:
-        checkpoint = asyncio.run(self.store.checkpoints.load(session))
+        checkpoint: Checkpoint | None = asyncio.run(self.store.checkpoints.load(session))
         assert checkpoint is not None
         return checkpoint
 
