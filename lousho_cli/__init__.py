@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .stores.file import FileStore
     from .stores.kv import KVStore
     from .stores.memory import MemoryStore
+    from .stores.sqlite import SqliteStore
 
 _HOMES = {
     "agents.create": ["create_agent"],
@@ -82,6 +83,7 @@ _HOMES = {
     "stores.file": ["FileStore"],
     "stores.kv": ["KVStore"],
     "stores.memory": ["MemoryStore"],
+    "stores.sqlite": ["SqliteStore"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -90,9 +92,9 @@ __all__ = [
     "CheckpointStore", "ConfigurationError", "Event", "ExecutionResult", "FileStore", "ForkPatch",
     "ForkResult", "HistoryEntry", "Hooks", "KVStore", "MemoryStore", "Message", "ModelRequest",
     "ModelResponse", "PendingApproval", "PropagatingToolError", "Provider", "SDKError",
-    "SessionAwaitingApprovalError", "StoredApproval", "Tool", "ToolCall", "ToolContext", "ToolRegistry",
-    "ToolSchema", "Usage", "__version__", "compare_trajectories", "create_agent", "get_checkpoint_history",
-    "resume_after_approval", "resume_after_approval_sync", "tool",
+    "SessionAwaitingApprovalError", "SqliteStore", "StoredApproval", "Tool", "ToolCall", "ToolContext",
+    "ToolRegistry", "ToolSchema", "Usage", "__version__", "compare_trajectories", "create_agent",
+    "get_checkpoint_history", "resume_after_approval", "resume_after_approval_sync", "tool",
 ]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def forks_of(store: CheckpointStore) -> ForksSessions:
     if not isinstance(store, KeepsHistory):
         raise ConfigurationError(
             "this checkpoint store keeps no history, and a fork starts from a kept save",
-            hint="use MemoryStore or FileStore, or give your store a history() method",
+            hint="use one of the stores of lousho_cli, or give your store a history() method",
         )
     return _HistoryForks(store)
 

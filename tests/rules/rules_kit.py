@@ -22,6 +22,7 @@ from lousho_cli import (
     MemoryStore,
     Message,
     PropagatingToolError,
+    SqliteStore,
     Tool,
     ToolContext,
     ToolRegistry,
@@ -33,15 +34,17 @@ from lousho_cli.execution.state import Record, State
 from lousho_cli.testing import ScriptedModel
 
 Data = dict[str, Any]
-Store = MemoryStore | FileStore | KVStore
+Store = MemoryStore | FileStore | SqliteStore | KVStore
 
-KINDS = ("memory", "file", "kv")
+KINDS = ("memory", "file", "sqlite", "kv")
 """Every store that keeps the rules. A new store is added here and in `open_store`."""
 
 
 def open_store(kind: str, path: Path, history_limit: int = 50) -> Store:
     if kind == "memory":
         return MemoryStore(history_limit)
+    if kind == "sqlite":
+        return SqliteStore(path / "sessions.db", history_limit)
     if kind == "kv":
         return KVStore(DictKV(), history_limit=history_limit)
     return FileStore(path / ".lousho", history_limit=history_limit)

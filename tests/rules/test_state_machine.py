@@ -416,9 +416,20 @@ COMMON = settings(
 EXAMPLES = {"memory": 200}
 
 
+def live(kind: str, examples: int) -> None:
+    machine = type(f"{kind.title()}Lives", (Lives,), {"kind": kind})
+    run_state_machine_as_test(machine, settings=settings(COMMON, max_examples=examples))
+
+
 # It passes in seconds; looking for the shortest life that goes wrong takes longer.
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", rules_kit.KINDS)
 def test_whatever_happens_the_guarantees_hold(kind: str) -> None:
-    machine = type(f"{kind.title()}Lives", (Lives,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=settings(COMMON, max_examples=EXAMPLES.get(kind, 60)))
+    live(kind, EXAMPLES.get(kind, 60))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", rules_kit.KINDS)
+def test_whatever_happens_in_thousands_of_lives_the_guarantees_hold(kind: str) -> None:
+    live(kind, 5000)
