@@ -33,7 +33,7 @@ FURTHER = """
 PROMISED_FOR_TESTS = "ScriptedModel checkpoint_store_contract approval_store_contract".split()
 """What `lousho_cli.testing` is to have."""
 
-NOT_BUILT_YET = {"SqliteStore", "checkpoint_store_contract", "approval_store_contract"}
+NOT_BUILT_YET = {"checkpoint_store_contract", "approval_store_contract"}
 """Promised names that are not exported. Take a name out when it is built."""
 
 NAMES = [(lousho_cli, name) for name in lousho_cli.__all__] + [

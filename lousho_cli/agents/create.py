@@ -55,7 +55,7 @@ def create_agent(
     """Make an agent that keeps its sessions in a store.
 
     Args:
-        name: names it in checkpoints and approvals; default `agent`.
+        name: names it in checkpoints and approvals; default `default`.
         instructions, model, tools: as for Agent; each may be a function of the run's context.
         provider: the model; default the one that `model` names.
         subagents: agents it may delegate to, as Agent or as another of these.
@@ -79,7 +79,7 @@ def create_agent(
             )
         provider = resolve_model(model, Path.cwd())
     agent = Agent(
-        name or "agent",
+        name or "default",
         instructions,
         tools,
         model,

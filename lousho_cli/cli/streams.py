@@ -37,20 +37,27 @@ def private_stdout() -> Iterator[TextIO]:
         yield sys.stdout
         return
     os.dup2(2, 1)
-    encoding = sys.stdout.encoding or "utf-8"
-    stream = os.fdopen(ours, "w", encoding=encoding, errors="backslashreplace", buffering=1)
+    stream = _text_stream(ours)
+    # A tool may even close it: it gets one of its own.
+    before, sys.stdout = sys.stdout, _text_stream(os.dup(2))
     try:
         with _quiet_stdin():
             yield stream
     finally:
+        theirs, sys.stdout = sys.stdout, before
+        with suppress(OSError, ValueError):
+            theirs.close()
         try:
             stream.flush()
         finally:
-            with suppress(OSError, ValueError):
-                sys.stdout.flush()
             os.dup2(ours, 1)
             with suppress(OSError):
                 stream.close()
+
+
+def _text_stream(fd: int) -> TextIO:
+    encoding = sys.stdout.encoding or "utf-8"
+    return os.fdopen(fd, "w", encoding=encoding, errors="backslashreplace", buffering=1)
 
 
 @contextmanager

@@ -106,7 +106,7 @@ class Entry:
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
         messages = normalise(given)
-        resumed = session.state.status != "finished"
+        resumed, before = session.state.status != "finished", session.state.seq
         if resumed:
             agent, changes = await self._resume(session, messages)
         else:
@@ -115,6 +115,8 @@ class Entry:
         await run.tell("run.start", agent=agent.name, model=agent.model, resumed=resumed)
         if changes:
             await run.tell("agent.drift", changes=changes)
+        if session.state.seq != before:
+            await run.tell_saved()
         reason = await run.drive()
         result = _result(session.state, reason, run)
         done: JsonObject = {"finishReason": reason, "steps": result.steps, "usage": session.state.usage}

@@ -21,7 +21,7 @@ class Event:
     run.start           agent, model, resumed
     step.start          step, model
     text.delta, reasoning.delta     step, text
-    tool.start          step, toolName, toolCallId, args (JSON text as the model sent it)
+    tool.start          step, toolName, toolCallId, args (JSON text: what runs)
     tool.done           step, toolName, toolCallId, result (JSON text), seconds
     tool.error          step, toolName, toolCallId, result (JSON text), kind, error, seconds
     approval.requested  step, approval (id, toolName, toolCallId, args, kind)

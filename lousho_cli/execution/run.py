@@ -217,7 +217,7 @@ class Run:
                 break
             await self.tell(
                 "tool.start", step=self.session.state.step, toolName=call.name, toolCallId=call.id,
-                args=call.call["function"]["arguments"],
+                args=to_json_text(call.args),
             )  # fmt: skip
 
     async def _finished(self, finished: list[Finished]) -> None:
@@ -364,8 +364,13 @@ class Run:
     async def _save(self, record: Record) -> State:
         state = await self._keep(record)
         if self._s.observer is not None:
-            await self.tell("checkpoint.saved", seq=state.seq, status=state.status, step=state.step)
+            await self.tell_saved()
         return state
+
+    async def tell_saved(self) -> None:
+        """Report the newest save."""
+        state = self.session.state
+        await self.tell("checkpoint.saved", seq=state.seq, status=state.status, step=state.step)
 
     async def _keep(self, record: Record) -> State:
         """Save, to the end even if the task is cancelled meanwhile."""

@@ -2,25 +2,25 @@
 
     python tests/docs/cli_reference.py --write
 
-rewrites what stands between `<!-- help: COMMAND -->` and `<!-- end of help -->`; `lousho` stands for the program
-itself. A test fails while they differ.
+rewrites what stands between `<!-- help: COMMAND -->` and `<!-- end of help -->`; the name `lousho` stands for
+the program itself. A test fails while they differ.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
-
-from typer.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from lousho_cli.cli.app import COMMANDS, build_app
+from lousho_cli.cli.app import COMMANDS, run  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "cli.md"
 PROGRAM = "lousho"
@@ -32,10 +32,11 @@ _SECTION = re.compile(r"(<!-- help: (\S+) -->\n).*?(<!-- end of help -->)", re.D
 def help_text(name: str) -> str:
     """What `--help` of a command, or of the program, prints on a terminal of 80 columns without colour."""
     arguments = ["--help"] if name == PROGRAM else [name, "--help"]
-    with patch.dict(os.environ, {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"}):
-        result = CliRunner().invoke(build_app(), arguments, prog_name=PROGRAM)
-    assert result.exit_code == 0, result.output
-    return "\n".join(line.rstrip() for line in result.output.strip().splitlines())
+    printed = io.StringIO()
+    with patch.dict(os.environ, {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"}), redirect_stdout(printed):
+        code = run(arguments)
+    assert code == 0, printed.getvalue()
+    return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
 
 
 def with_help_texts(markdown: str) -> str:

@@ -178,7 +178,7 @@ def _difference(command: str, shown: str, outcome: Outcome) -> str:
 
 
 def _environment(private: Path) -> dict[str, str]:
-    """This process's environment with `lousho` on the path, for this tree, no colour, and a user named ana."""
+    """This process's environment with this tree's `lousho` on the path, no colour, and a user named ana."""
     programs = private / "bin"
     programs.mkdir()
     lousho = programs / "lousho"
