@@ -44,7 +44,7 @@ def approve(
     trust: opt.Trust = False,
     events: opt.Events = False,
 ) -> int:
-    """Approve or reject a tool call that waits, and go on with its run."""
+    """Approve or reject a waiting tool call, and go on with its run."""
     from .place import find_approval, open_place
 
     flags = opt.run_flags(
