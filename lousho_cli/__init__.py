@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         SDKError,
         SessionAwaitingApprovalError,
     )
-    from .execution.agent import Agent
+    from .execution.agent import Agent, RunContext
     from .execution.cancel import Cancel
     from .execution.events import Event
     from .execution.executor import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         resume_after_approval,
         resume_after_approval_sync,
     )
-    from .execution.hooks import Hooks
+    from .execution.hooks import Hooks, ToolUse
     from .execution.protocols import (
         ApprovalStore,
         CheckpointStore,
@@ -63,13 +63,13 @@ _HOMES = {
     "agents.create": ["create_agent"],
     "agents.tool": ["tool"],
     "errors": ["ConfigurationError", "PropagatingToolError", "SDKError", "SessionAwaitingApprovalError"],
-    "execution.agent": ["Agent"],
+    "execution.agent": ["Agent", "RunContext"],
     "execution.cancel": ["Cancel"],
     "execution.events": ["Event"],
     "execution.executor": [
         "AgentExecutor", "get_checkpoint_history", "resume_after_approval", "resume_after_approval_sync",
     ],
-    "execution.hooks": ["Hooks"],
+    "execution.hooks": ["Hooks", "ToolUse"],
     "execution.protocols": [
         "ApprovalStore", "CheckpointStore", "ModelRequest", "Provider", "StoredApproval", "ToolSchema",
     ],
@@ -91,9 +91,9 @@ __all__ = [
     "UNSET", "Agent", "AgentExecutor", "ApprovalDecision", "ApprovalStore", "Cancel", "Checkpoint",
     "CheckpointStore", "ConfigurationError", "Event", "ExecutionResult", "FileStore", "ForkPatch",
     "ForkResult", "HistoryEntry", "Hooks", "KVStore", "MemoryStore", "Message", "ModelRequest",
-    "ModelResponse", "PendingApproval", "PropagatingToolError", "Provider", "SDKError",
+    "ModelResponse", "PendingApproval", "PropagatingToolError", "Provider", "RunContext", "SDKError",
     "SessionAwaitingApprovalError", "SqliteStore", "StoredApproval", "Tool", "ToolCall", "ToolContext",
-    "ToolRegistry", "ToolSchema", "Usage", "__version__", "compare_trajectories", "create_agent",
+    "ToolRegistry", "ToolSchema", "ToolUse", "Usage", "__version__", "compare_trajectories", "create_agent",
     "get_checkpoint_history", "resume_after_approval", "resume_after_approval_sync", "tool",
 ]  # fmt: skip
 

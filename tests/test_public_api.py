@@ -26,7 +26,7 @@ PROMISED = """
 """What `lousho_cli` is to have."""
 
 FURTHER = """
-    UNSET Cancel Event Hooks StoredApproval ToolSchema resume_after_approval_sync __version__
+    UNSET Cancel Event Hooks RunContext StoredApproval ToolSchema ToolUse resume_after_approval_sync __version__
 """.split()
 """What it has beyond that: what the signatures of the promised names are made of, and the version."""
 

@@ -86,6 +86,7 @@ def create_agent(
         description=description,
         subagents=[each.agent if isinstance(each, DurableAgent) else each for each in subagents or ()],
         provider=provider,
+        hooks=hooks,
         max_steps=max_steps,
     )
     options = {
@@ -137,6 +138,7 @@ class DurableAgent:
 
         Leaving the loop early stops the run at a safe point. What `send` raises is raised here.
         """
+        _no_observer(options)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         cancel = options.pop("cancel", None) or Cancel()
         run = asyncio.ensure_future(
@@ -153,6 +155,7 @@ class DurableAgent:
 
     def stream_sync(self, input: Input, *, session_id: str | None = None, **options: Any) -> Iterator[Event]:
         """`stream` for callers without an event loop."""
+        _no_observer(options)
         events: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
         cancel = options.pop("cancel", None) or Cancel()
 
@@ -276,6 +279,10 @@ class AgentApprovals:
             decision = {"id": decision, "approved": approved, "note": note, "arguments": arguments, "by": by}
             if result is not UNSET:
                 decision["result"] = result
+        elif (approved, note, arguments, result, by) != (None, None, None, UNSET, None):
+            raise ConfigurationError(
+                "a whole decision was given, and parts of one beside it", hint="give an id, or a decision"
+            )
         lead = self._agent
         options = lead.execution({})
         provider, checkpoints = options.pop("provider"), lead.store.checkpoints
@@ -318,6 +325,10 @@ class AgentSession:
         """See DurableAgent.stream."""
         return self._agent.stream(input, session_id=self.id, **options)
 
+    def stream_sync(self, input: Input, **options: Any) -> Iterator[Event]:
+        """See DurableAgent.stream_sync."""
+        return self._agent.stream_sync(input, session_id=self.id, **options)
+
     async def resume(self, **options: Any) -> ExecutionResult | None:
         """See DurableAgent.resume."""
         return await self._agent.resume(self.id, **options)
@@ -337,3 +348,12 @@ class AgentSession:
     async def history(self, *, limit: int | None = None) -> Sequence[HistoryEntry] | None:
         """The kept saves, newest first; None if the store keeps none."""
         return await get_checkpoint_history(self._agent.store.checkpoints, self.id, limit=limit)
+
+    def history_sync(self, *, limit: int | None = None) -> Sequence[HistoryEntry] | None:
+        """`history` for callers without an event loop."""
+        return run_sync(lambda: self.history(limit=limit))
+
+
+def _no_observer(options: Mapping[str, Any]) -> None:
+    if "on_event" in options:
+        raise ConfigurationError("a stream yields the events itself", hint="leave on_event out, or use send")

@@ -61,6 +61,7 @@ def load_agent(folder: Path, *, name: str | None = None, model: str | None = Non
         model=chosen,
         description=definition.description,
         subagents=_subagents(folder / SUBAGENTS_FOLDER),
+        max_steps=definition.max_steps,
     )
     return LoadedAgent(
         agent=agent,

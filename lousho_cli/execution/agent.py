@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from .tools import Tool, ToolRegistry
 
 if TYPE_CHECKING:
+    from .hooks import Hooks
     from .protocols import Provider
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class Agent:
         description: what it is for; a lead reads it when it may delegate to this agent.
         subagents: agents it may delegate to, each offered as the tool `delegate_<name>`.
         provider: the model of this agent where it is a sub-agent; None for its lead's.
+        hooks: its hooks where it is a sub-agent; None for its lead's.
         max_steps: how many model turns a new run of it may take, unless the caller says; None for the
             engine's default.
     """
@@ -60,6 +62,7 @@ class Agent:
         description: str = "",
         subagents: Iterable[Agent] = (),
         provider: Provider | None = None,
+        hooks: Hooks | None = None,
         max_steps: int | None = None,
     ) -> None:
         self.name = name
@@ -71,6 +74,7 @@ class Agent:
         self.description = description
         self.subagents = tuple(subagents)
         self.provider = provider
+        self.hooks = hooks
         self.max_steps = max_steps
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 from .messages import JsonObject, MessageData
 from .protocols import EXPIRY, StoredApproval
 from .records import ApprovalDecision, PendingApproval
+from .session import stamp
 from .state import CallMark, Grant, Record, State
 from .unset import UNSET
 from .values import error_result, to_json_text
@@ -64,7 +65,15 @@ def how(decision: ApprovalDecision) -> str:
 
 
 def consume(state: State, stored: StoredApproval, fence: int) -> Record:
-    """The one save that takes a decision out of waiting: the call is marked started, or has its result."""
+    """The one save that takes a decision out of waiting: the call is marked started, or has its result.
+
+    A decision on a call inside a sub-agent takes every session on the way there out of waiting with it.
+    """
+    if state.approval is not None and "leadCallId" in state.approval:
+        call = str(state.approval["leadCallId"])
+        inner = state.subs[call]
+        nested = stamp(consume(inner, stored, fence), inner, fence)
+        return Record("decision", "in-progress", state.step, subs={call: nested})
     pending, decision, at = stored.pending, stored.decision, stored.decided_at or ""
     assert decision is not None
     call_id, name = pending.tool_call_id, pending.tool_name

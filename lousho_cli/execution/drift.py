@@ -40,6 +40,16 @@ def check_agent(state: State, agent: ResolvedAgent, policy: str) -> list[str]:
     return changes
 
 
+def sub_agent_gone(state: State, agent: str, sub_agent: str) -> AgentChangedError:
+    """A sub-agent is on its way in the session, and its lead no longer has it."""
+    return AgentChangedError(
+        f"session {state.session_id!r} is inside sub-agent {sub_agent!r}, "
+        f"which agent {agent!r} no longer has",
+        code="LOUSHO_RESUME_TOOL_MISSING",
+        hint="bring the sub-agent back, or fork the session from an earlier step",
+    )
+
+
 def check_edited(registry: ToolRegistry, name: str, arguments: dict[str, Any] | None) -> None:
     """Refuse edited arguments that do not fit the tool.
 

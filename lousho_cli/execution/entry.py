@@ -12,9 +12,10 @@ from ..errors import ConfigurationError, SessionAwaitingApprovalError
 from .agent import Agent
 from .approval import consume, expired_decision, has_expired
 from .batch import Finished, Paused, failed
+from .business_state import BusinessState
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
-from .drift import check_agent, check_edited
+from .drift import check_agent, check_edited, sub_agent_gone
 from .events import Observer
 from .hooks import Hooks
 from .intake import Input, normalise, queue_input, start_run
@@ -100,6 +101,7 @@ class Entry:
         self._cancel = options.cancel or Cancel()
         self._lead = lead or agent.name
         self._path = path
+        self._shared: BusinessState | None = None
         given = options.business_state
         self._business_state = UNSET if given is UNSET else to_json_value(given)
 
@@ -137,17 +139,15 @@ class Entry:
         while inner.approval is not None and "leadCallId" in inner.approval:
             call_id = str(inner.approval["leadCallId"])
             nested = await entry._nested_entry(inner, call_id)
-            if nested is None:
-                return
+            assert nested is not None
             entry, inner = nested, inner.subs[call_id]
         agent = await resolve_again(entry._agent, entry._o.provider, entry._o.registry, inner)
         check_edited(agent.registry, str((inner.approval or {}).get("toolName")), decision.arguments)
 
     async def _start(self, session: OpenSession, messages: Sequence[MessageData]) -> ResolvedAgent:
         state = session.state
-        agent = await resolve_new(
-            self._agent, self._o.provider, self._o.registry, state, self._business_state
-        )
+        known = self._business_state if self._shared is None else self._shared.value
+        agent = await resolve_new(self._agent, self._o.provider, self._o.registry, state, known)
         record = start_run(
             state,
             messages,
@@ -203,13 +203,8 @@ class Entry:
         raise SessionAwaitingApprovalError(str(state.session_id), approval_id)
 
     async def _consume(self, session: OpenSession, stored: StoredApproval) -> None:
-        """Take a decision out of waiting. One on a sub-agent's call is consumed by the sub-agent."""
-        state = session.state
-        if state.approval is not None and "leadCallId" in state.approval:
-            await session.save(Record("decision", "in-progress", state.step))
-            return
         assert self._o.approvals is not None
-        await session.save(consume(state, stored, session.fence))
+        await session.save(consume(session.state, stored, session.fence))
         await self._o.approvals.consume(stored.pending.id)
 
     async def _changes(self, state: State) -> list[str]:
@@ -230,7 +225,11 @@ class Entry:
         return changes
 
     async def _nested_entry(self, state: State, call_id: str) -> Entry | None:
-        """The entry of the sub-agent that a pending call runs, if it is on its way."""
+        """The entry of the sub-agent that a pending call runs, if it is on its way.
+
+        Raises:
+            AgentChangedError: the agent no longer has that sub-agent.
+        """
         sub = state.subs.get(call_id)
         if sub is None or sub.status == "finished":
             return None
@@ -238,7 +237,7 @@ class Entry:
         names = [c["function"]["name"] for c in state.pending_calls() if c["id"] == call_id]
         tool = agent.registry.get(names[0]) if names else None
         if tool is None or tool.delegate is None:
-            return None
+            raise sub_agent_gone(state, agent.name, sub.agent)
         return self._nested(tool.delegate, self._o.on_agent_drift)
 
     def _nested(self, agent: Agent, on_agent_drift: str) -> Entry:
@@ -247,6 +246,7 @@ class Entry:
         options = replace(
             self._o,
             provider=agent.provider or self._o.provider,
+            hooks=agent.hooks or self._o.hooks,
             registry=None,
             max_steps=None,
             on_agent_drift=on_agent_drift,
@@ -256,16 +256,17 @@ class Entry:
         )
         return Entry(agent, options, lead=self._lead, path=(*self._path, agent.name))
 
-    async def _delegate(self, lead: OpenSession, call: PreparedCall) -> Finished | Paused:
+    async def _delegate(
+        self, lead: OpenSession, call: PreparedCall, business: BusinessState
+    ) -> Finished | Paused:
         """Run, or go on with, the sub-agent of a call."""
         assert call.tool is not None
         assert call.tool.delegate is not None
         session = NestedSession(lead, call.id)
         # What changed in it was judged when its lead was entered.
         entry = self._nested(call.tool.delegate, "ignore")
+        entry._shared = business
         state = session.state
-        if not state.exists:
-            entry._business_state = lead.state.business_state
         if not (state.exists and state.status == "finished"):
             # Still undecided: its lead goes on waiting.
             with suppress(SessionAwaitingApprovalError):
@@ -294,6 +295,7 @@ class Entry:
             cancel=self._cancel,
             observer=self._o.observer,
             hooks=self._o.hooks or Hooks(),
+            business=self._shared or BusinessState(state.business_state),
             delegate=self._delegate,
             lead=self._lead,
             path=self._path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from .protocols import Provider
 from .state import State
 from .tools import ToolRegistry
 from .unset import UNSET
-from .values import clean
+from .values import clean, to_json_value
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,29 @@ class ResolvedAgent:
         return self.agent.name
 
 
+@dataclass(frozen=True)
+class _Deciding:
+    """Decides the dynamic parts of an agent. Each function gets a context of its own."""
+
+    agent: Agent
+    session_id: str | None
+    start: Any
+
+    async def decide(self, value: Any) -> Any:
+        if not callable(value):
+            return value
+        decided = value(RunContext(self.agent.name, self.session_id, copy.deepcopy(self.start)))
+        return await decided if inspect.isawaitable(decided) else decided
+
+
 async def resolve_new(
     agent: Agent, provider: Provider, registry: ToolRegistry | None, state: State, business_state: Any
 ) -> ResolvedAgent:
     """The agent for a run that starts now."""
-    context_state = state.business_state if business_state is UNSET else business_state
-    context = RunContext(agent.name, state.session_id, context_state)
-    model = await _decide(agent.model, context) or provider_model(provider)
-    return await _resolved(agent, model, registry, context)
+    start = state.business_state if business_state is UNSET else to_json_value(business_state)
+    deciding = _Deciding(agent, state.session_id, start)
+    model = await deciding.decide(agent.model) or provider_model(provider)
+    return await _resolved(deciding, model, registry)
 
 
 async def resolve_again(
@@ -54,10 +70,10 @@ async def resolve_again(
 ) -> ResolvedAgent:
     """The agent for a run that goes on: a model chosen by a function stays the one that was chosen."""
     saved = state.run_config or {}
-    context = RunContext(agent.name, state.session_id, saved.get("context"))
+    deciding = _Deciding(agent, state.session_id, saved.get("context"))
     chosen = saved.get("model") if callable(agent.model) else None
-    model = chosen or await _decide(agent.model, context) or provider_model(provider)
-    return await _resolved(agent, str(model), registry, context)
+    model = chosen or await deciding.decide(agent.model) or provider_model(provider)
+    return await _resolved(deciding, str(model), registry)
 
 
 def provider_model(provider: Provider) -> str:
@@ -65,27 +81,14 @@ def provider_model(provider: Provider) -> str:
     return str(getattr(provider, "model", None) or type(provider).__name__)
 
 
-async def _resolved(
-    agent: Agent, model: str, registry: ToolRegistry | None, context: RunContext
-) -> ResolvedAgent:
-    instructions = clean(await _decide(agent.instructions, context))
-    own = registry if registry is not None else await _tools(agent, context)
+async def _resolved(deciding: _Deciding, model: str, registry: ToolRegistry | None) -> ResolvedAgent:
+    agent = deciding.agent
+    instructions = clean(await deciding.decide(agent.instructions))
+    own = registry if registry is not None else agent.tools
+    if not isinstance(own, ToolRegistry):
+        own = ToolRegistry(await deciding.decide(own))
     run_config: JsonObject = {"model": model}
     if agent.is_dynamic:
-        run_config["context"] = context.business_state
-    registry = with_delegates(own, agent)
+        run_config["context"] = deciding.start
     known_as = fingerprint(instructions, own, model)
-    return ResolvedAgent(agent, model, instructions, registry, known_as, run_config)
-
-
-async def _tools(agent: Agent, context: RunContext) -> ToolRegistry:
-    if isinstance(agent.tools, ToolRegistry):
-        return agent.tools
-    return ToolRegistry(await _decide(agent.tools, context))
-
-
-async def _decide(value: Any, context: RunContext) -> Any:
-    if not callable(value):
-        return value
-    decided = value(context)
-    return await decided if inspect.isawaitable(decided) else decided
+    return ResolvedAgent(agent, model, instructions, with_delegates(own, agent), known_as, run_config)

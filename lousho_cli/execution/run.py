@@ -14,6 +14,7 @@ from .actions import AskModel, AwaitDecision, Finish, RunCalls, next_action
 from .approval import new_approval_id, result_message
 from .asking import ask
 from .batch import Batch, Finished, Paused, failed
+from .business_state import BusinessState
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .events import Event, EventType, Observer
@@ -23,11 +24,10 @@ from .preparation import PreparedCall, prepare
 from .protocols import ApprovalStore, ModelRequest, Provider, ToolSchema
 from .records import Messages, ModelResponse, PendingApproval
 from .resolution import ResolvedAgent
-from .session import OpenSession, now
+from .session import NestedSession, OpenSession, now
 from .state import CallMark, Record, RecordKind, State
 from .tools import GivenApproval, ToolContext
 from .turns import add_usage, record_turn, turn_usage
-from .unset import UNSET
 from .values import to_json_text
 from .workers import Workers
 
@@ -55,7 +55,8 @@ class Settings:
     cancel: Cancel
     observer: Observer | None
     hooks: Hooks
-    delegate: Callable[[OpenSession, PreparedCall], Awaitable[Finished | Paused]]
+    business: BusinessState
+    delegate: Callable[[OpenSession, PreparedCall, BusinessState], Awaitable[Finished | Paused]]
     lead: str
     path: tuple[str, ...] = ()
 
@@ -72,10 +73,7 @@ class Run:
         self._s = settings
         self._workers = Workers()
         self._batch: Batch | None = None
-        self._business_text = to_json_text(session.state.business_state)
-        # Tools change it in place: they get a copy, or they would change saves that are past.
-        self._business_state = json.loads(self._business_text)
-        self._contexts: dict[str, ToolContext] = {}
+        self._contexts: dict[str, tuple[ToolContext, Any]] = {}
         self._tools = [ToolSchema(t.name, t.description, t.parameters) for t in settings.agent.registry]
         self._prepared: dict[str, PreparedCall] = {}
 
@@ -179,7 +177,7 @@ class Run:
             arguments_of=self._arguments_of,
             on_start=self._started,
             on_finish=self._finished,
-            delegate=lambda call: self._s.delegate(self.session, call),
+            delegate=lambda call: self._s.delegate(self.session, call, self._s.business),
             stop=stop,
             workers=self._workers,
         )
@@ -197,10 +195,10 @@ class Run:
         grant = call.mark.grant
         approval = GivenApproval(grant.id, grant.by, grant.at, grant.note) if grant else None
         context = ToolContext(
-            call.id, self.session.state.session_id, self._s.agent.name, self._business_state, self._s.cancel,
-            approval,
+            call.id, self.session.state.session_id, self._s.agent.name, self._s.business.value,
+            self._s.cancel, approval,
         )  # fmt: skip
-        self._contexts[call.id] = context
+        self._contexts[call.id] = (context, context.business_state)
         return {**call.kwargs, call.tool.context_parameter: context}
 
     async def _started(self, calls: list[PreparedCall]) -> None:
@@ -221,22 +219,20 @@ class Run:
             )  # fmt: skip
 
     async def _finished(self, finished: list[Finished]) -> None:
-        problem: Exception | None = None
-        if self._s.hooks.after_tool is not None:
-            finished, problem = await self._after_tool(self._s.hooks.after_tool, finished)
+        finished, problem = await self._after_tools(finished)
         state = await self._save(self._results("result", finished))
+        await self._tell_results(finished)
         if problem is not None:
             raise problem
-        await self._tell_results(finished)
         if state.turn is None and self._s.observer is not None:
-            await self.tell(
-                "step.done", step=state.step, usage=self.step_usage[-1] if self.step_usage else {}
-            )
+            usage = self.step_usage[-1] if self.step_usage else {}
+            await self.tell("step.done", step=state.step, usage=usage)
 
-    async def _after_tool(
-        self, hook: Callable[..., Any], finished: list[Finished]
-    ) -> tuple[list[Finished], Exception | None]:
+    async def _after_tools(self, finished: list[Finished]) -> tuple[list[Finished], Exception | None]:
         """The results as the hook leaves them; where it raises, the tool's own, and the problem."""
+        hook = self._s.hooks.after_tool
+        if hook is None:
+            return finished, None
         changed: list[Finished] = []
         problem: Exception | None = None
         for done in finished:
@@ -255,7 +251,6 @@ class Run:
             sub = self.session.state.subs.get(done.call.id)
             if sub is not None:
                 record.usage = add_usage(record.usage or self.session.state.usage, sub.usage)
-                self._business_state = json.loads(to_json_text(sub.business_state))
         record.results = {
             done.call.id: result_message(
                 done.call.id, done.call.name, done.content, done.kind is not None, done.call.mark.grant
@@ -266,17 +261,12 @@ class Run:
         return record
 
     def _changed_business_state(self, call_ids: list[str]) -> Any:
-        """The business state as JSON if these calls changed it, in place or by assigning another."""
-        before = self._business_state
+        """The business state if these calls changed it, in place or by assigning another."""
         for call_id in call_ids:
-            context = self._contexts.pop(call_id, None)
-            if context is not None and context.business_state is not before:
-                self._business_state = context.business_state
-        text = "null" if self._business_state is None else to_json_text(self._business_state)
-        if text == self._business_text:
-            return UNSET
-        self._business_text = text
-        return json.loads(text)
+            context, given = self._contexts.pop(call_id, (None, None))
+            if context is not None and context.business_state is not given:
+                self._s.business.value = context.business_state
+        return self._s.business.change()
 
     async def _tell_results(self, finished: list[Finished]) -> None:
         if self._s.observer is None:
@@ -296,12 +286,7 @@ class Run:
                 )
 
     async def _pause(self, call: PreparedCall) -> str:
-        if self._s.approvals is None:
-            raise ConfigurationError(
-                f"tool {call.name!r} needs an approval, and there is no approval store",
-                code="LOUSHO_APPROVAL_STORE_MISSING",
-                hint="pass approval_store=store.approvals",
-            )
+        approvals = self._approvals(call)
         state = self.session.state
         pending = PendingApproval(
             id=new_approval_id(), session_id=state.session_id, agent=self._s.lead, tool_name=call.name,
@@ -311,12 +296,21 @@ class Run:
             subagent=list(self._s.path) or None,
         )  # fmt: skip
         approval = pending.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return await self._pause_for(approval, self._s.approvals)
+        return await self._pause_for(approval, approvals)
+
+    def _approvals(self, call: PreparedCall) -> ApprovalStore:
+        if self._s.approvals is None:
+            raise ConfigurationError(
+                f"tool {call.name!r} needs an approval, and there is no approval store",
+                code="LOUSHO_APPROVAL_STORE_MISSING",
+                hint="pass approval_store=store.approvals",
+            )
+        return self._s.approvals
 
     async def _pause_inside(self, waiting: Paused) -> str:
         """Pause because a sub-agent does: the same approval, seen from here."""
-        assert self._s.approvals is not None
-        return await self._pause_for({**waiting.approval, "leadCallId": waiting.call.id}, self._s.approvals)
+        approvals = self._approvals(waiting.call)
+        return await self._pause_for({**waiting.approval, "leadCallId": waiting.call.id}, approvals)
 
     async def _pause_for(self, approval: JsonObject, approvals: ApprovalStore) -> str:
         step = self.session.state.step
@@ -333,6 +327,7 @@ class Run:
             return
         pending = {call["id"] for call in self.session.state.pending_calls()}
         finished = [done for done in await self._batch.settle() if done.call.id in pending]
+        finished, _ = await self._after_tools(finished)
         if finished:
             await self._keep(self._results("result", finished))
 
@@ -341,6 +336,7 @@ class Run:
         finished = await self._batch.halt() if self._batch is not None else []
         pending = {call["id"]: call for call in self.session.state.pending_calls()}
         finished = [done for done in finished if pending.pop(done.call.id, None) is not None]
+        finished, _ = await self._after_tools(finished)
         for call_id, call in pending.items():
             text = "cancelled before it ran"
             if self._was_started(call_id):
@@ -370,7 +366,8 @@ class Run:
     async def tell_saved(self) -> None:
         """Report the newest save."""
         state = self.session.state
-        await self.tell("checkpoint.saved", seq=state.seq, status=state.status, step=state.step)
+        seq = self.session.seq if isinstance(self.session, NestedSession) else state.seq
+        await self.tell("checkpoint.saved", seq=seq, status=state.status, step=state.step)
 
     async def _keep(self, record: Record) -> State:
         """Save, to the end even if the task is cancelled meanwhile."""

@@ -17,6 +17,7 @@ from .checkpoint import checkpoint_of, state_of
 from .protocols import CheckpointStore
 from .records import Checkpoint
 from .state import Record, State, apply
+from .unset import UNSET
 
 POLL_SECONDS = 0.05
 
@@ -155,11 +156,20 @@ class NestedSession:
         self._call_id = call_id
 
     async def save(self, record: Record) -> State:
-        lead = self._lead.state
+        # The nested record is stamped against its own session's state, which only this run changes.
         subs = {self._call_id: stamp(record, self.state, self.fence)}
-        saved = await self._lead.save(Record("sub", lead.status, lead.step, subs=subs))
+        lead = self._lead.state
+        outer = Record("sub", lead.status, lead.step, subs=subs)
+        # There is one business state, the lead's.
+        outer.business_state, record.business_state = record.business_state, UNSET
+        saved = await self._lead.save(outer)
         self.state = saved.subs[self._call_id]
         return self.state
+
+    @property
+    def seq(self) -> int:
+        """The seq of the lead's newest save, which holds this session's."""
+        return self._lead.seq if isinstance(self._lead, NestedSession) else self._lead.state.seq
 
     async def close(self) -> None:
         return None
@@ -180,6 +190,32 @@ class UnstoredSession:
 
     async def close(self) -> None:
         return None
+
+
+class _InTurn:
+    """A session whose saves suspend: those of calls that run side by side are made one after another."""
+
+    suspends = True
+
+    def __init__(self, session: OpenSession) -> None:
+        self.fence = session.fence
+        self._session = session
+        self._lock = asyncio.Lock()
+
+    @property
+    def state(self) -> State:
+        return self._session.state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._session.state = state
+
+    async def save(self, record: Record) -> State:
+        async with self._lock:
+            return await self._session.save(record)
+
+    async def close(self) -> None:
+        await self._session.close()
 
 
 _locks = LocalLocks()
@@ -203,13 +239,18 @@ async def open_session(
     deadline = time.monotonic() + wait
     while True:
         try:
-            if isinstance(store, OpensSessions):
-                return await store.open_session(session_id)
-            return await _open_checkpoint(store, session_id)
+            session = await _open(store, session_id)
+            return _InTurn(session) if session.suspends else session
         except SessionBusyError:
             if time.monotonic() >= deadline:
                 raise
             await asyncio.sleep(POLL_SECONDS)
+
+
+async def _open(store: CheckpointStore | OpensSessions, session_id: str) -> OpenSession:
+    if isinstance(store, OpensSessions):
+        return await store.open_session(session_id)
+    return await _open_checkpoint(store, session_id)
 
 
 async def _open_checkpoint(store: CheckpointStore, session_id: str) -> OpenSession:

@@ -225,7 +225,8 @@ class State:
 
     def as_session(self, session_id: str) -> State:
         """The same state under another session's name."""
-        return _evolve(self, {"session_id": session_id})
+        subs = {call: sub.as_session(session_id) for call, sub in self.subs.items()}
+        return _evolve(self, {"session_id": session_id, "subs": subs})
 
     def last_text(self) -> str:
         """The text of the run's last model turn, or nothing."""

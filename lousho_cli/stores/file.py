@@ -205,6 +205,9 @@ class FileSession:
             older = b"".join(record_line(each) for each in self._upgrade)
             line = header.line() + older + line
         self._writer.append(line)
+        if self._header is None and self._upgrade and self._upgrade[-1].seq > self._trail.newest:
+            # The older layout kept no save of the state it ended in; the journal does.
+            self._trail.add(save_of(self._upgrade[-1], self.state), self.state)
         self._header = header
         self.state = state
         self._trail.add(save_of(record, state, self._writer.end), state)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 
 from ..errors import StorageError
 from ..execution.checkpoint import record_of
+from ..execution.codec import record_to_json
 from ..execution.messages import JsonObject
 from ..execution.records import Checkpoint
 from ..execution.state import Record, State, apply
@@ -64,7 +66,7 @@ def _history(path: Path, session_id: str) -> Iterator[Record]:
 
 
 def _same(one: Record, other: Record) -> bool:
-    return (one.add, one.queue, one.status, one.step) == (other.add, other.queue, other.status, other.step)
+    return record_to_json(replace(one, at=other.at)) == record_to_json(other)
 
 
 def _record(path: Path, session_id: str, data: Any) -> Record:

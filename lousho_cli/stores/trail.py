@@ -79,6 +79,8 @@ def save_of(record: Record, state: State, end: int = 0) -> Save:
 def _note(record: Record) -> str | None:
     if record.kind != "decision":
         return None
+    for sub in (record.subs or {}).values():
+        return _note(sub)
     for mark in (record.marks or {}).values():
         if mark.grant is not None:
             return f"approved by {mark.grant.by}"
