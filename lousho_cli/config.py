@@ -15,7 +15,8 @@ import platformdirs
 
 from .agents.definition import RUN_KEYS, OnAgentDrift
 from .errors import ConfigurationError
-from .toml_file import Found, Key, Value, one_of, read_toml, text, whole_number
+from .stores.backend_location import hide_credentials, parse_location
+from .toml_file import Found, Key, Value, read_toml, text, whole_number
 
 CONFIG_FILE = "config.toml"
 ENVIRONMENT_PREFIX = "LOUSHO_"
@@ -24,7 +25,7 @@ KEYS: Mapping[str, Key] = {
     "default_agent": text(),
     **RUN_KEYS,
     "history_limit": whole_number(0),
-    "store": one_of("file"),
+    "store": text(),
 }
 """What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
 
@@ -60,7 +61,7 @@ class Settings:
         tool_concurrency: calls of one turn that run at the same time, or None for the engine's default.
         max_steps: model turns a run may take, or None for the run's own limit or the engine's default.
         approval_ttl: seconds a human has to decide an approval, or None for no limit.
-        store: where sessions are kept.
+        store: where sessions are kept: `file`, `sqlite:PATH`, or the URL of a Redis or Valkey server.
         sources: where each setting comes from, by its name.
     """
 
@@ -71,7 +72,7 @@ class Settings:
     tool_concurrency: int | None = None
     max_steps: int | None = None
     approval_ttl: int | None = None
-    store: Literal["file"] = "file"
+    store: str = field(default="file", repr=False)
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     def source(self, key: str) -> Source:
@@ -127,6 +128,8 @@ def _from_file(file: Path, layer: Layer) -> dict[str, tuple[Value, Source]]:
         found = read_toml(file, KEYS)
     except FileNotFoundError:
         return {}
+    if "store" in found:
+        _check_store(found["store"].where + ": store", found["store"].value)
     return {key: (each.value, Source(layer, each.where)) for key, each in found.items()}
 
 
@@ -148,7 +151,17 @@ def _from_flags(flags: Mapping[str, Value | None]) -> dict[str, tuple[Value, Sou
 
 
 def _parsed(key: str, where: str, value: str) -> Value:
+    if key == "store":
+        _check_store(where, value)
     try:
         return KEYS[key].parse(value)
     except ValueError as error:
         raise ConfigurationError(f"{where} cannot be {value!r}", hint=f"it takes {error}") from error
+
+
+def _check_store(what: str, value: Value) -> None:
+    try:
+        parse_location(str(value))
+    except ValueError as error:
+        shown = hide_credentials(str(value))
+        raise ConfigurationError(f"{what} cannot be {shown!r}", hint=f"it takes {error}") from error

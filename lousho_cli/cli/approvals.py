@@ -10,8 +10,8 @@ from .globals import Globals, command
 from .output import notice, print_json
 
 if TYPE_CHECKING:
-    from ..stores.folder import AgentFolder
     from ..stores.reader import SessionSummary
+    from .place import Place
 
 
 @command
@@ -19,8 +19,7 @@ def approvals(options: Globals) -> None:
     """List what waits for a decision, oldest first."""
     from .place import open_place
 
-    found = [each for folder in open_place(options).folders() for each in _waiting(folder)]
-    found.sort(key=lambda each: each["createdAt"])
+    found = sorted(_waiting(open_place(options)), key=lambda each: str(each["createdAt"]))
     if options.json:
         print_json({"approvals": found})
         return
@@ -30,37 +29,22 @@ def approvals(options: Globals) -> None:
     show_approvals(surface_for(sys.stdout, no_color=options.no_color), found)
 
 
-def _waiting(folder: AgentFolder) -> Iterator[dict[str, Any]]:
-    """The undecided approvals of an agent. What cannot be read is reported and does not hide the others."""
+def _waiting(place: Place) -> Iterator[dict[str, Any]]:
+    """The undecided approvals. What cannot be read is reported and does not hide the others."""
     from ..errors import StorageError
-    from ..stores.reader import summaries
 
-    for session in summaries(folder):
+    for backend, session in place.sessions():
         if session.problem is not None:
             notice(f"{session.problem} [{session.problem.code}]")
         if session.approval is None or not session.approval.get("id"):
             continue
         try:
-            request = _undecided(folder, session.approval)
+            request = backend.undecided(session.approval)
         except StorageError as error:
             notice(f"{error} [{error.code}]")
             request = session.approval
         if request is not None:
             yield _approval_json(session, request)
-
-
-def _undecided(folder: AgentFolder, pending: dict[str, Any]) -> dict[str, Any] | None:
-    """What is asked, or None if it is decided."""
-    from ..stores.approvals_reader import decision_data, request_data
-
-    approval_id = str(pending["id"])
-    if decision_data(folder, approval_id) is not None:
-        return None
-    if "digest" in pending:
-        return pending
-    # A session that another program wrote says less than its request does.
-    request = request_data(folder, approval_id)
-    return pending if request is None else pending | request["pending"]
 
 
 def _approval_json(session: SessionSummary, pending: dict[str, Any]) -> dict[str, Any]:

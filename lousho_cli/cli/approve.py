@@ -12,8 +12,7 @@ from .output import notice, print_json
 
 if TYPE_CHECKING:
     from ..execution.records import ApprovalDecision
-    from ..stores.folder import AgentFolder
-    from .place import Place
+    from .place import FoundApproval, Place
 
 
 @command
@@ -51,14 +50,14 @@ def approve(
         model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events
     )
     place = open_place(options)
-    folder, approval_id = find_approval(place, approval)
-    decision = _decision(approval_id, reject, note, edit, result)
+    found = find_approval(place, approval)
+    decision = _decision(found.approval_id, reject, note, edit, result)
     if no_run:
-        return _record_only(place, folder, decision, flags)
+        return _record_only(place, found, decision, flags)
     from .running import approve_and_run, reject_and_run
 
     decide = approve_and_run if decision.approved else reject_and_run
-    return decide(place, folder, decision, flags)
+    return decide(place, found, decision, flags)
 
 
 def _decision(
@@ -76,10 +75,10 @@ def _decision(
     return parse_decision(decision)
 
 
-def _record_only(place: Place, folder: AgentFolder, decision: ApprovalDecision, flags: opt.RunFlags) -> int:
+def _record_only(place: Place, found: FoundApproval, decision: ApprovalDecision, flags: opt.RunFlags) -> int:
     from .running import record_only
 
-    recorded = record_only(place, folder, decision, flags)
+    recorded = record_only(place, found, decision, flags)
     session = recorded.pending.session_id
     if place.options.json:
         print_json(

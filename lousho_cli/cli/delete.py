@@ -25,7 +25,6 @@ def delete(
 ) -> int:
     """Delete a session. Its forks have all they need and stay."""
     from ..execution.sync import run_sync
-    from ..stores.file import FileCheckpoints
     from .place import open_place
 
     place = open_place(options)
@@ -33,7 +32,7 @@ def delete(
     if not yes and not _confirmed(place, found, keep_history):
         notice("nothing was deleted")
         return FAILED
-    checkpoints = FileCheckpoints(found.folder, place.settings.history_limit)
+    checkpoints = found.backend.store().checkpoints
     run_sync(lambda: checkpoints.delete(found.session_id, keep_history=keep_history))
     if options.json:
         print_json({"sessionId": found.session_id, "deleted": True, "historyKept": keep_history})
@@ -45,22 +44,17 @@ def delete(
 
 
 def _find(place: Place, given: str, keep_history: bool) -> FoundSession:
-    """The session meant. One whose file is damaged, or whose history is all that is left, can be deleted."""
+    """The session meant. One that is damaged, or whose history is all that is left, can be deleted."""
     from ..errors import StorageError
-    from ..stores.files import path_exists
     from .place import FoundSession, find_session
 
     try:
         return find_session(place, given, deleted=not keep_history)
     except StorageError:
-        having = [
-            folder
-            for folder in place.folders()
-            if path_exists(folder.journal(given)) or folder.legacy_checkpoint(given) is not None
-        ]
+        having = [backend for backend in place.backends if backend.owner(given) is not None]
         if keep_history or len(having) != 1:
             raise
-        return FoundSession(having[0], given)
+        return FoundSession(having[0], given, having[0].owner(given) or "")
 
 
 def _confirmed(place: Place, found: FoundSession, keep_history: bool) -> bool:
@@ -73,19 +67,18 @@ def _confirmed(place: Place, found: FoundSession, keep_history: bool) -> bool:
             hint="add --yes",
         )
     what = "session" if keep_history else "session and history"
-    notice(f"{what} {found.session_id} of agent {found.folder.agent}: {_about(found)}")
+    notice(f"{what} {found.session_id} of agent {found.agent}: {_about(found)}")
     return ask_yes("Delete it for good?")
 
 
 def _about(found: FoundSession) -> str:
     from ..errors import StorageError
     from ..execution.steps import ending
-    from ..stores.reader import session_summary
 
     try:
-        newest = session_summary(found.folder, found.session_id)
+        newest = found.backend.summary(found.session_id)
     except StorageError:
-        return "its file is damaged"
+        return "it is damaged"
     if newest is None:
         return "deleted already, only its history is left"
     waits = f", waits for approval {newest.approval.get('id')}" if newest.approval else ""

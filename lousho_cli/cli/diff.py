@@ -15,7 +15,7 @@ from .output import print_json
 if TYPE_CHECKING:
     from ..execution.state import State
     from ..execution.steps import Trajectory
-    from ..stores.folder import AgentFolder
+    from ..stores.backend import Backend
     from ..stores.lineage import Origin
     from .place import Place
 
@@ -61,7 +61,7 @@ def diff(
 class _Side:
     """One of the two runs: where it lies, its state, and how the views call it."""
 
-    folder: AgentFolder
+    backend: Backend
     state: State
     name: str
 
@@ -73,22 +73,20 @@ class _Side:
 
 
 def _read(place: Place, given: str) -> _Side:
-    from ..stores.reader import read_state
     from .place import find_save
 
     found, seq = find_save(place, given)
-    limit = 0 if seq is None else place.settings.history_limit
-    state = read_state(found.folder, found.session_id, limit, seq)
-    return _Side(found.folder, state, found.session_id if seq is None else f"{found.session_id}@{seq}")
+    state = found.backend.state(found.session_id, seq)
+    return _Side(found.backend, state, found.session_id if seq is None else f"{found.session_id}@{seq}")
 
 
 def _common(a: _Side, b: _Side) -> Origin | None:
     from ..stores.lineage import Origin, ancestry, common_origin
 
-    if a.folder.path != b.folder.path:
+    if a.backend is not b.backend:
         return None
     chains = (
-        ancestry(side.folder, Origin(str(side.state.session_id), side.state.seq, side.state.step))
+        ancestry(side.backend, Origin(str(side.state.session_id), side.state.seq, side.state.step))
         for side in (a, b)
     )
     return common_origin(*chains)

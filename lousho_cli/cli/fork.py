@@ -71,19 +71,18 @@ def fork(
 
 def _fork(point: ForkPoint, patch: dict[str, Any], name: str | None) -> FoundSession:
     from ..execution.executor import AgentExecutor
-    from ..stores.file import FileCheckpoints
     from .place import FoundSession
 
-    folder = point.found.folder
+    source = point.found
     result = AgentExecutor.fork_sync(
-        session_id=point.found.session_id,
+        session_id=source.session_id,
         from_step=point.from_step,
         at=point.at,
-        checkpoint_store=FileCheckpoints(folder, point.place.settings.history_limit),
+        checkpoint_store=source.backend.store().checkpoints,
         patch=patch,
         new_session_id=name,
     )
-    return FoundSession(folder, result.session_id)
+    return FoundSession(source.backend, result.session_id, source.agent)
 
 
 def _go_on(place: Place, made: FoundSession) -> int:
@@ -119,9 +118,7 @@ def _origin(made: FoundSession) -> str:
 
 
 def _parent(made: FoundSession) -> dict[str, Any]:
-    from ..stores.lineage import read_header
-
-    header = read_header(made.folder, made.session_id)
+    header = made.backend.header(made.session_id)
     assert header is not None
     assert header.parent is not None
     return header.parent

@@ -11,7 +11,6 @@ from ..errors import ConfigurationError
 from ..execution.kept import choose_save
 from ..execution.log import Log
 from ..execution.messages import MessageData
-from ..stores.reader import load_journal
 from .place import FoundSession, Place
 from .run_options import parse_json
 from .streams import read_message
@@ -44,12 +43,10 @@ class ForkPoint:
         Raises:
             NotFoundError: it is not kept.
         """
-        limit = self.place.settings.history_limit
-        trail = load_journal(self.found.folder, self.found.session_id, limit).trail
-        seq = choose_save(self.found.session_id, trail.kept_saves(), from_step=self.from_step, at=self.at)
-        kept = trail.at(seq)
-        assert kept is not None
-        return kept[1].log
+        backend, session_id = self.found.backend, self.found.session_id
+        kept = backend.kept_saves(session_id)
+        seq = choose_save(session_id, kept, from_step=self.from_step, at=self.at)
+        return backend.state(session_id, seq).log
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,23 +44,21 @@ def history(
 
 def _saves(place: Place, found: FoundSession, limit: int | None, step: int | None) -> None:
     from ..execution.kept import not_kept
-    from ..stores.lineage import read_header
-    from ..stores.reader import read_history
 
-    saves = read_history(found.folder, found.session_id, place.settings.history_limit)
-    header = read_header(found.folder, found.session_id)
+    saves = found.backend.history(found.session_id)
+    header = found.backend.header(found.session_id)
     parent = header.parent if header is not None else None
     kept = _kept(found, saves, parent)
     if step is not None:
         saves = [save for save in saves if save.step == step]
         if not saves:
-            raise not_kept(found.session_id, kept, from_step=step)
+            raise not_kept(found.session_id, found.backend.kept_saves(found.session_id), from_step=step)
     entries = [entry_json(save) for save in saves[:limit]]
     dropped = _dropped(kept, place.settings.history_limit)
     if place.options.json:
         data: dict[str, Any] = {
             "sessionId": found.session_id,
-            "agent": found.folder.agent,
+            "agent": found.agent,
             "entries": entries,
         }
         if parent is not None:
@@ -81,12 +79,11 @@ def entry_json(save: Save) -> dict[str, Any]:
 
 def _kept(found: FoundSession, saves: list[Save], parent: dict[str, Any] | None) -> KeptSaves:
     from ..execution.kept import KeptSaves
-    from ..stores.reader import session_summary
 
     first = parent["seq"] + 1 if parent is not None else 1
     if saves:
         return KeptSaves(saves[0].seq, tuple((save.seq, save.step) for save in saves), first)
-    newest = session_summary(found.folder, found.session_id)
+    newest = found.backend.summary(found.session_id)
     return KeptSaves(newest.seq if newest is not None else first - 1, (), first)
 
 
@@ -122,7 +119,7 @@ def _show(place: Place, session_id: str, entries: list[dict[str, Any]]) -> None:
 
 
 def _graph(place: Place, found: FoundSession) -> None:
-    nodes = _nodes(place, found)
+    nodes = _nodes(found)
     if place.options.json:
         print_json({"sessionId": found.session_id, "sessions": nodes})
         return
@@ -134,18 +131,17 @@ def _graph(place: Place, found: FoundSession) -> None:
     show_graph(surface, views, found.session_id)
 
 
-def _nodes(place: Place, found: FoundSession) -> list[dict[str, Any]]:
+def _nodes(found: FoundSession) -> list[dict[str, Any]]:
     from ..stores.lineage import family
-    from ..stores.reader import read_history
 
     nodes = []
-    for each in family(found.folder, found.session_id):
+    for each in family(found.backend, found.session_id):
         node: dict[str, Any] = {"sessionId": each.session_id, "status": each.status}
         if each.step is not None:
             node["step"] = each.step
         if each.parent is not None:
             node["parent"] = each.parent
         readable = each.status != "damaged"
-        saves = read_history(found.folder, each.session_id, place.settings.history_limit) if readable else []
+        saves = found.backend.history(each.session_id) if readable else []
         nodes.append({**node, "entries": [entry_json(save) for save in saves]})
     return nodes

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from ..agents.definition import agent_not_found
 from ..config import Settings, load_settings
 from ..errors import ConfigurationError, NotFoundError
-from ..stores.approvals_reader import pending_here
+from ..stores.backend import Backend, open_backends
 from ..stores.files import real_folder
-from ..stores.folder import AgentFolder, agent_folder, agent_folders, agents_folder
-from ..stores.ids import MAX_ID_LENGTH, check_id, decode_id
-from ..stores.reader import load_journal, session_summary, summaries
+from ..stores.folder import agent_folder, agent_folders, agents_folder
+from ..stores.ids import MAX_ID_LENGTH, check_id
+from ..stores.reader import SessionSummary
 from ..workspace import require_workspace
 from .globals import Globals
 from .output import notice
@@ -32,19 +33,39 @@ class Place:
     settings: Settings
     options: Globals
 
-    def folders(self) -> list[AgentFolder]:
-        """The state folders to look in: the named agent's, or all.
+    @cached_property
+    def backends(self) -> list[Backend]:
+        """Where to look for sessions: of the named agent, or of all.
 
         Raises:
             NotFoundError: there is no agent of that name.
         """
-        if self.options.agent is None:
-            return agent_folders(self.workspace)
-        folder = agent_folder(self.workspace, self.options.agent)
-        if not real_folder(folder.path):
-            known = [each.agent for each in agent_folders(self.workspace)]
-            raise agent_not_found(folder.agent, agents_folder(self.workspace), known)
-        return [folder]
+        agent = self.options.agent
+        found = self._open(agent)
+        if agent is None or real_folder(agent_folder(self.workspace, agent).path):
+            return found
+        if any(each.agent == agent for backend in found for each in backend.summaries()):
+            return found
+        known = [each.agent for each in agent_folders(self.workspace)]
+        raise agent_not_found(agent, agents_folder(self.workspace), known)
+
+    def backend_of(self, agent: str) -> Backend:
+        """Where the sessions of an agent go."""
+        return self._open(agent)[0]
+
+    def _open(self, agent: str | None) -> list[Backend]:
+        return open_backends(self.settings.store, self.workspace, agent, self.settings.history_limit)
+
+    def sessions(self) -> Iterator[tuple[Backend, SessionSummary]]:
+        """The sessions of the named agent, or all, each with the place it is in."""
+        for backend in self.backends:
+            for each in backend.summaries():
+                if self.is_wanted(each.agent):
+                    yield backend, each
+
+    def is_wanted(self, agent: str) -> bool:
+        """Whether the user asked for this agent's sessions."""
+        return self.options.agent in (None, agent)
 
     def command(self, *words: str) -> str:
         """A `lousho` command line for this place, for the person to type: it repeats how they named it."""
@@ -57,10 +78,20 @@ class Place:
 
 @dataclass(frozen=True)
 class FoundSession:
-    """A session that is there, and the agent that has it."""
+    """A session that is there, where it is, and the agent it is of."""
 
-    folder: AgentFolder
+    backend: Backend
     session_id: str
+    agent: str
+
+
+@dataclass(frozen=True)
+class FoundApproval:
+    """An approval that is there, where it is, and the agent it is of."""
+
+    backend: Backend
+    approval_id: str
+    agent: str
 
 
 def open_place(options: Globals) -> Place:
@@ -110,32 +141,40 @@ def find_save(place: Place, given: str) -> tuple[FoundSession, int | None]:
 def look_for_session(place: Place, given: str, *, deleted: bool = False) -> FoundSession | None:
     """Like `find_session`, None where there is no such session. An exact id wins over `@last`."""
     check_id(given)
-    folders = place.folders()
-    having = [f for f in folders if session_summary(f, given) is not None]
+    known = [(backend, backend.summary(given)) for backend in place.backends]
+    having = [FoundSession(backend, given, newest.agent) for backend, newest in known if newest is not None]
     if not having and deleted:
-        limit = place.settings.history_limit
-        having = [f for f in folders if len(load_journal(f, given, limit).trail)]
+        kept = [backend for backend in place.backends if backend.history(given)]
+        having = [FoundSession(backend, given, backend.owner(given) or "") for backend in kept]
+    having = [each for each in having if place.is_wanted(each.agent)]
     if having:
-        return FoundSession(_only(having, lambda f: f.agent, f"session {given!r}"), given)
-    return _newest_session(folders) if given == "@last" else None
+        return _only(having, lambda each: each.agent, f"session {given!r}")
+    return _newest_session(place) if given == "@last" else None
 
 
-def _newest_session(folders: list[AgentFolder]) -> FoundSession:
-    newest = max(
-        (
-            (each.at, each.session_id, folder)
-            for folder in folders
-            for each in summaries(folder)
-            if not each.problem
-        ),
-        key=lambda found: found[0],
-        default=None,
-    )
+def refuse_taken_name(place: Place, session_id: str) -> None:
+    """See that a new session of the named agent takes none of another's: in a database an id is unique.
+
+    Raises:
+        ConfigurationError: another agent has a session of that id.
+    """
+    for backend in place.backends:
+        other = backend.summary(session_id)
+        if other is not None:
+            raise ConfigurationError(
+                f"session {session_id!r} is one of agent {other.agent!r}",
+                hint="give another name, or another --agent",
+            )
+
+
+def _newest_session(place: Place) -> FoundSession:
+    readable = ((backend, each) for backend, each in place.sessions() if not each.problem)
+    newest = max(readable, key=lambda found: found[1].at, default=None)
     if newest is None:
         raise NotFoundError("@last: there are no sessions yet", hint='start one: lousho run chat "Hello"')
-    _, session_id, folder = newest
-    notice(f"@last is session {session_id} of agent {folder.agent}")
-    return FoundSession(folder, session_id)
+    backend, session = newest
+    notice(f"@last is session {session.session_id} of agent {session.agent}")
+    return FoundSession(backend, session.session_id, session.agent)
 
 
 def _no_session(place: Place, given: str) -> NotFoundError:
@@ -144,20 +183,14 @@ def _no_session(place: Place, given: str) -> NotFoundError:
             f"session {given!r} was deleted; only its history is left",
             hint=f"see {place.command('history', given)}, and fork it from there",
         )
-    close = get_close_matches(given, [each for folder in place.folders() for each in _names(folder)], n=1)
+    close = get_close_matches(given, [each.session_id for _, each in place.sessions()], n=1)
     there = f"{place.command('sessions')} lists the sessions there are"
     return NotFoundError(
         f"there is no session {given!r}", hint=f"did you mean {close[0]!r}? {there}" if close else there
     )
 
 
-def _names(folder: AgentFolder) -> Iterator[str]:
-    """The ids of an agent's sessions as the file names tell them, which is quick and nearly complete."""
-    yield from (name for path in folder.journals() if (name := decode_id(path.stem)) is not None)
-    yield from folder.legacy_ids()
-
-
-def find_approval(place: Place, given: str) -> tuple[AgentFolder, str]:
+def find_approval(place: Place, given: str) -> FoundApproval:
     """The approval a user means: its id, or the beginning of one.
 
     Raises:
@@ -165,26 +198,23 @@ def find_approval(place: Place, given: str) -> tuple[AgentFolder, str]:
         ConfigurationError: several begin like that, or two agents have it.
     """
     check_id(given, "approval")
-    known = [(folder, approval) for folder in place.folders() for approval in _approval_ids(folder)]
+    known = [(backend, each) for backend in place.backends for each in backend.approval_ids()]
     exact = [pair for pair in known if pair[1] == given]
-    matching = exact or [pair for pair in known if pair[1].startswith(given)]
+    likely = exact or [pair for pair in known if pair[1].startswith(given)]
+    matching = [FoundApproval(backend, each, backend.approval_agent(each)) for backend, each in likely]
+    matching = [each for each in matching if place.is_wanted(each.agent)]
     if not matching:
         raise NotFoundError(
             f"there is no approval {given!r}",
             code="LOUSHO_APPROVAL_NOT_FOUND",
             hint="lousho approvals lists what waits",
         )
-    ids = {approval for _, approval in matching}
+    ids = {each.approval_id for each in matching}
     if len(ids) > 1:
         raise ConfigurationError(
             f"{given!r} begins several approvals: {', '.join(sorted(ids))}", hint="give more of the id"
         )
-    return _only(matching, lambda pair: pair[0].agent, f"approval {given!r}")
-
-
-def _approval_ids(folder: AgentFolder) -> Iterable[str]:
-    asked = folder.request_ids()
-    return dict.fromkeys([*asked, *(str(pending["id"]) for pending in pending_here(folder))])
+    return _only(matching, lambda each: each.agent, f"approval {given!r}")
 
 
 def _only(found: list[T], agent_of: Callable[[T], str], what: str) -> T:

@@ -30,7 +30,6 @@ def resume(
 ) -> int:
     """Finish the unfinished run of a session. If there is none, say so and exit 0."""
     from ..errors import NothingToDoError
-    from ..stores.reader import session_summary
     from .place import find_session, open_place
 
     flags = opt.run_flags(
@@ -38,7 +37,7 @@ def resume(
     )
     place = open_place(options)
     found = find_session(place, session)
-    newest = session_summary(found.folder, found.session_id)
+    newest = found.backend.summary(found.session_id)
     if newest is not None and newest.status == "finished" and wait == 0:
         return _nothing_to_resume(options, found)
     from .running import resume_session
@@ -53,9 +52,7 @@ def resume(
 def _nothing_to_resume(options: Globals, found: FoundSession) -> int:
     notice(f"nothing to resume: session {found.session_id} is finished")
     if options.json:
-        from ..stores.reader import read_state
         from .run_view import finished_json
 
-        state = read_state(found.folder, found.session_id, 0)
-        print_json(finished_json(state, found.folder.agent))
+        print_json(finished_json(found.backend.state(found.session_id), found.agent))
     return 0

@@ -39,7 +39,7 @@ def run(
     from ..errors import ConfigurationError
     from ..stores.ids import check_id
     from ..workspace import find_workspace
-    from .place import look_for_session, place_at
+    from .place import look_for_session, place_at, refuse_taken_name
     from .running import choose_agent, run_session
     from .streams import read_message
 
@@ -57,14 +57,14 @@ def run(
         raise ConfigurationError(
             f"there is nothing to resume in session {session!r}", hint="give a message to go on with"
         )
-    agent = found.folder.agent if found is not None else choose_agent(place)
-    return run_session(place, agent, found.session_id if found is not None else session, text, flags)
+    if found is not None:
+        return run_session(place, found.agent, found.session_id, text, flags)
+    refuse_taken_name(place, session)
+    return run_session(place, choose_agent(place), session, text, flags)
 
 
 def _is_finished(found: FoundSession) -> bool:
-    from ..stores.reader import session_summary
-
-    newest = session_summary(found.folder, found.session_id)
+    newest = found.backend.summary(found.session_id)
     return newest is not None and newest.status == "finished"
 
 

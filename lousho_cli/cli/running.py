@@ -19,13 +19,12 @@ from ..execution.protocols import Provider, StoredApproval
 from ..execution.records import ApprovalDecision, ExecutionResult
 from ..execution.sync import run_sync
 from ..providers.resolve import resolve_model
-from ..stores.file import FileStore
-from ..stores.folder import AgentFolder
+from ..stores.backend import Store
 from ..trust import is_trusted, trust
 from ..workspace import agent_folder, list_agents
 from .interrupts import Interrupted, Interrupts
 from .output import notice
-from .place import FoundSession, Place
+from .place import FoundApproval, FoundSession, Place
 from .questions import ask_decision, ask_trust
 from .run_options import RunFlags
 from .run_view import RunOutput
@@ -42,7 +41,7 @@ class LoadedRun:
     name: str
     agent: Agent
     provider: Provider
-    store: FileStore
+    store: Store
     settings: Settings
     flags: RunFlags
 
@@ -101,31 +100,31 @@ def run_session(place: Place, agent: str, session_id: str, message: str | None, 
 
 def resume_session(place: Place, found: FoundSession, flags: RunFlags) -> int:
     """Go on with an unfinished session."""
-    return run_session(place, found.folder.agent, found.session_id, None, flags)
+    return run_session(place, found.agent, found.session_id, None, flags)
 
 
-def approve_and_run(place: Place, folder: AgentFolder, decision: ApprovalDecision, flags: RunFlags) -> int:
+def approve_and_run(place: Place, found: FoundApproval, decision: ApprovalDecision, flags: RunFlags) -> int:
     """Record an approval, if today's agent can carry it out, and go on with its run."""
-    return _run(place, folder.agent, flags, lambda run, live: run.decide(decision, live))
+    return _run(place, found.agent, flags, lambda run, live: run.decide(decision, live))
 
 
-def reject_and_run(place: Place, folder: AgentFolder, decision: ApprovalDecision, flags: RunFlags) -> int:
+def reject_and_run(place: Place, found: FoundApproval, decision: ApprovalDecision, flags: RunFlags) -> int:
     """Record a rejection, which needs no agent, then go on with the run, which does."""
-    recorded = record_only(place, folder, decision, flags)
+    recorded = record_only(place, found, decision, flags)
     assert recorded.pending.session_id is not None
-    return run_session(place, folder.agent, recorded.pending.session_id, None, flags)
+    return run_session(place, found.agent, recorded.pending.session_id, None, flags)
 
 
 def record_only(
-    place: Place, folder: AgentFolder, decision: ApprovalDecision, flags: RunFlags
+    place: Place, found: FoundApproval, decision: ApprovalDecision, flags: RunFlags
 ) -> StoredApproval:
     """Record a decision and start nothing."""
     if decision.approved:
-        run = load_run(place, folder.agent, flags)
+        run = load_run(place, found.agent, flags)
         drift: dict[str, Any] = {"on_agent_drift": run.settings.on_agent_drift}
         store, check = run.store, {"agent": run.agent, "provider": run.provider, **drift}
     else:
-        store, check = FileStore(place.workspace, folder.agent, place.settings.history_limit), {}
+        store, check = found.backend.store(), {}
     return run_sync(lambda: record_decision(decision, store.approvals, store.checkpoints, **check))
 
 
@@ -179,7 +178,7 @@ def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     loaded = load_agent(folder, name=agent, model=settings.model)
     # A resume keeps the limit its run began with; only a flag changes it on the way.
     loaded.agent.max_steps = settings.max_steps
-    store = FileStore(place.workspace, agent=agent, history_limit=settings.history_limit)
+    store = place.backend_of(agent).store()
     return LoadedRun(agent, loaded.agent, provider, store, settings, flags)
 
 

@@ -22,10 +22,9 @@ def sessions(
     status: Annotated[Status | None, typer.Option("--status", help="Only sessions of this status.")] = None,
 ) -> None:
     """List the sessions of the workspace, the one last active first."""
-    from ..stores.reader import summaries
     from .place import open_place
 
-    found = [each for folder in open_place(options).folders() for each in summaries(folder)]
+    found = (each for _, each in open_place(options).sessions())
     wanted = [each for each in found if status in (None, each.status)]
     listed = [session_json(each) for each in sorted(wanted, key=lambda each: each.at, reverse=True)]
     for each in wanted:
@@ -57,9 +56,9 @@ def session_json(session: SessionSummary) -> dict[str, Any]:
         "step": session.step,
         "seq": session.seq,
         "savedAt": session.at,
-        "createdAt": session.created_at,
     }
     optional = {
+        "createdAt": session.created_at,
         "parent": session.parent,
         "approvalId": session.approval and session.approval.get("id"),
         "finishReason": session.finish_reason,

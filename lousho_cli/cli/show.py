@@ -25,12 +25,11 @@ def show(
     ] = None,
 ) -> None:
     """Show the transcript of a session."""
-    from ..stores.reader import read_state
     from .place import find_session, open_place
 
     place = open_place(options)
     found = find_session(place, session, deleted=at is not None)
-    state = read_state(found.folder, found.session_id, place.settings.history_limit, at)
+    state = found.backend.state(found.session_id, at)
     if options.json:
         print_json(state_json(state, found))
         return
@@ -41,7 +40,7 @@ def state_json(state: State, found: FoundSession) -> dict[str, Any]:
     """A session as it is stored, in the shape that `lousho show --json` documents."""
     data: dict[str, Any] = {
         "sessionId": found.session_id,
-        "agent": state.agent or found.folder.agent,
+        "agent": state.agent or found.agent,
         "status": state.status,
         "seq": state.seq,
         "savedAt": state.saved_at,
@@ -91,7 +90,7 @@ def _about(place: Place, found: FoundSession, state: State, at: int | None) -> l
     """What a person reading the transcript may want to know or do next."""
     from ..execution.steps import ending
 
-    what = f"session {found.session_id} of agent {found.folder.agent}"
+    what = f"session {found.session_id} of agent {found.agent}"
     lines = [f"{what}: {ending(state.status, state.finish_reason)}, step {state.step}, save {state.seq}"]
     if at is not None:
         lines.append(f"go on from here with: {place.command('fork', found.session_id, '--at', str(at))}")

@@ -28,9 +28,9 @@ def checkpoint_of(state: State) -> Checkpoint:
         "business_state": copy.deepcopy(state.business_state),
         "status": state.status,
         "approval_id": state.approval["id"] if state.approval else None,
-        "agent_fingerprint": state.fingerprint,
-        "run_config": state.run_config,
-        ENGINE_KEY: _engine(state),
+        "agent_fingerprint": copy.deepcopy(state.fingerprint),
+        "run_config": copy.deepcopy(state.run_config),
+        ENGINE_KEY: copy.deepcopy(_engine(state)),
     }
     return Checkpoint.model_construct(_fields_set=set(data), **data)
 
@@ -94,7 +94,9 @@ def record_of(checkpoint: Checkpoint) -> Record:
             data[key] = engine[key]
     if checkpoint.approval_id and "approval" not in data:
         data["approval"] = {"id": checkpoint.approval_id, **_guess_call(messages)}
-    return record_from_json(data)
+    # The caller keeps the checkpoint and may change it; its messages are not its own to change.
+    own = {key: value if key == "add" else copy.deepcopy(value) for key, value in data.items()}
+    return record_from_json(own)
 
 
 def state_of(checkpoint: Checkpoint, session_id: str | None = None) -> State:

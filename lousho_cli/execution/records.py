@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 from pydantic import (
     BaseModel,
@@ -122,10 +123,10 @@ class Messages(Sequence[Message]):
             if index == 0:
                 return Message(role="system", content=self.system)
             index -= 1
-        return Message.model_validate(self.log[index])
+        return _touched(self.log[index])
 
     def __iter__(self) -> Iterator[Message]:
-        return (Message.model_validate(data) for data in self.data())
+        return (_touched(data) for data in self.data())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Messages):
@@ -211,12 +212,25 @@ class ToolCalls(Sequence[ToolCall]):
         )
 
 
+_FLAT = frozenset(("role", "content", "toolCallId", "toolName", "isError"))
+_OPTIONAL = ("toolCalls", "toolCallId", "toolName", "isError")
+
+
+def _touched(data: MessageData) -> Message:
+    """The record of a stored message, which shares nothing with it that could be changed."""
+    flat = isinstance(data["content"], str) and data.keys() <= _FLAT
+    return Message.model_validate(data if flat else copy.deepcopy(data))
+
+
 def plain(message: Message | Mapping[str, Any]) -> MessageData:
-    """A message as the plain value the engine works with, validated once."""
-    record = Message.of(message)
-    data: MessageData = record.model_dump(mode="json", by_alias=True, exclude_none=True)  # type: ignore[assignment]
-    data.setdefault("content", "")
-    return data
+    """A message as the plain value the engine works with, validated once. Unknown fields stay as they are."""
+    data = Message.of(message).model_dump(mode="json", by_alias=True)
+    for key in _OPTIONAL:
+        if data[key] is None:
+            del data[key]
+    if data["content"] is None:
+        data["content"] = ""
+    return cast(MessageData, data)
 
 
 class Usage(Record):

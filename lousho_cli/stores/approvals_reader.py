@@ -101,17 +101,13 @@ def pending_here(folder: AgentFolder) -> Iterator[JsonObject]:
             yield session.approval
 
 
-def waiting(folder: AgentFolder) -> list[JsonObject]:
-    """The approvals that wait for a human, oldest first."""
-    undecided = [
-        pending if "digest" in pending else _asked(folder, pending)
-        for pending in pending_here(folder)
-        if decision_data(folder, str(pending["id"])) is None
-    ]
-    return sorted(undecided, key=lambda pending: str(pending.get("createdAt", "")))
-
-
-def _asked(folder: AgentFolder, pending: JsonObject) -> JsonObject:
-    """What the request file says where the session itself, of an older layout, says less."""
-    request = request_data(folder, str(pending["id"]))
-    return request["pending"] if request is not None else pending
+def undecided(folder: AgentFolder, pending: JsonObject) -> JsonObject | None:
+    """All that is asked, given the approval a session waits for; None if it is decided."""
+    approval_id = str(pending["id"])
+    if decision_data(folder, approval_id) is not None:
+        return None
+    if "digest" in pending:
+        return pending
+    # A session that another program wrote says less than its request does.
+    request = request_data(folder, approval_id)
+    return pending if request is None else pending | request["pending"]

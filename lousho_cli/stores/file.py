@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import NotFoundError, SessionBusyError
+from ..errors import NotFoundError
 from ..execution.checkpoint import checkpoint_of, record_of
-from ..execution.fork_stores import MakeRecord, fork_name, name_taken
+from ..execution.fork_stores import MakeRecord
 from ..execution.kept import KeptSaves
 from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession, stamp
@@ -18,7 +18,7 @@ from .files import make_folder, path_exists, remove_file, replace_file, sync_fol
 from .folder import AgentFolder, agent_folder
 from .history_file import HistoryFile
 from .journal import Header, Journal, record_line
-from .lease import Lease
+from .lease import Lease, lease_free_name
 from .memory import entry_of
 from .reader import check_folder, is_name_taken, load_journal, parse_journal, read_journal_file
 from .trail import Save, Trail, save_of
@@ -114,7 +114,9 @@ class FileCheckpoints:
             raise NotFoundError(f"save {seq} is gone", code="LOUSHO_CHECKPOINT_NOT_FOUND")
         save, state = kept
         record = stamp(make(state), state, state.fence)
-        name, lease = self._free_name(session_id, new_session_id)
+        name, lease = lease_free_name(
+            self._folder, session_id, new_session_id, lambda name: is_name_taken(self._folder, name)
+        )
         try:
             forked = apply(state.as_session(name), record)
             self._write_fork(forked, record, _lines(source, data, save))
@@ -134,33 +136,6 @@ class FileCheckpoints:
         trail.add(save_of(record, forked, len(data)), forked)
         history = self._folder.history(name)
         HistoryFile(history, name, self._limit, trail, record.parent, lambda: True).changed(flush=True)
-
-    def _free_name(self, session_id: str, wanted: str | None) -> tuple[str, Lease]:
-        """A name no session has, held until the fork is written."""
-        n = 1
-        while True:
-            name = wanted if wanted is not None else fork_name(session_id, n)
-            lease = self._lease_on_free(name, wait=wanted is not None)
-            if lease is not None:
-                return name, lease
-            if wanted is not None:
-                raise name_taken(wanted)
-            n += 1
-
-    def _lease_on_free(self, name: str, *, wait: bool) -> Lease | None:
-        """A lease on a name, None if a session has it or, unless `wait`, somebody holds it."""
-        if is_name_taken(self._folder, name):
-            return None
-        try:
-            lease = Lease(self._folder, name)
-        except SessionBusyError:
-            if wait:
-                raise
-            return None
-        if is_name_taken(self._folder, name):
-            lease.release()
-            return None
-        return lease
 
     def _journal(self, session_id: str) -> Journal:
         return load_journal(self._folder, session_id, self._limit)

@@ -13,13 +13,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ..errors import NotFoundError
-from ..execution.approval import how
 from ..execution.checkpoint import checkpoint_of
 from ..execution.messages import JsonObject
 from ..execution.protocols import StoredApproval
 from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval, Record
 from ..execution.session import now
-from ..execution.unset import UNSET
 from .approvals_reader import (
     damaged_approval,
     decision_data,
@@ -27,6 +25,7 @@ from .approvals_reader import (
     pending_here,
     request_data,
 )
+from .decisions import decision_fields, decision_json, with_decision
 from .files import create_once, make_folder, replace_file
 from .folder import AgentFolder
 from .journal import json_bytes
@@ -73,7 +72,7 @@ class FileApprovals:
         if stored is None:
             raise NotFoundError(f"there is no approval {approval_id!r}", code="LOUSHO_APPROVAL_NOT_FOUND")
         make_folder(self._folder.approvals)
-        data = _decision_json(decision)
+        data = decision_json(decision)
         create_once(self._folder.decision(approval_id), json_bytes(data))
         held = decision_data(self._folder, approval_id)
         assert held is not None
@@ -128,26 +127,8 @@ class FileApprovals:
 
     def _decided(self, stored: StoredApproval, data: JsonObject) -> StoredApproval:
         path = self._folder.decision(stored.pending.id)
-        fields = {
-            key: data[key] for key in ("id", "approved", "note", "arguments", "result", "by") if key in data
-        }
-        decision = _parse(path, ApprovalDecision, fields)
-        decided = stored.decided(decision, str(data.get("at", "")))
-        return decided.consumed() if "consumedAt" in data else decided
-
-
-def _decision_json(decision: ApprovalDecision) -> JsonObject:
-    data: JsonObject = {
-        "version": VERSION, "id": decision.id, "approved": decision.approved, "how": how(decision),
-        "by": decision.by, "at": now(),
-    }  # fmt: skip
-    if decision.note is not None:
-        data["note"] = decision.note
-    if decision.arguments is not None:
-        data["arguments"] = decision.arguments
-    if decision.result is not UNSET:
-        data["result"] = decision.result
-    return data
+        decision = _parse(path, ApprovalDecision, decision_fields(data))
+        return with_decision(stored, decision, data)
 
 
 def _parse(path: Path, record: type[R], data: Any) -> R:

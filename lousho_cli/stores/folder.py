@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .files import path_exists, real_folder, storage
+from ..errors import StorageError
+from .files import path_exists, read_file, real_folder, storage
 from .ids import check_id, decode_id, encode_id
 
 JOURNAL_SUFFIX = ".jsonl"
@@ -83,8 +85,8 @@ class AgentFolder:
         """The ids of the approvals that were asked for here."""
         if not self._readable(self.approvals):
             return []
-        stems = (path.name.removesuffix(".json") for path in self._files(self.approvals, ".json"))
-        ids = (decode_id(stem) for stem in stems if "~" not in stem)
+        requests = (p for p in self._files(self.approvals, ".json") if not p.name.endswith(DECISION_SUFFIX))
+        ids = (decode_id(path.stem) or _id_inside(path) for path in requests)
         return [approval_id for approval_id in ids if approval_id is not None]
 
     def _files(self, folder: Path, suffix: str) -> Iterator[Path]:
@@ -98,6 +100,15 @@ class AgentFolder:
 
     def _readable(self, folder: Path) -> bool:
         return real_folder(self.path) and real_folder(folder)
+
+
+def _id_inside(request: Path) -> str | None:
+    """The id of an approval whose file has a hashed name."""
+    try:
+        approval_id = json.loads(read_file(request) or b"")["pending"]["id"]
+    except (ValueError, KeyError, TypeError, RecursionError, StorageError):
+        return None
+    return approval_id if isinstance(approval_id, str) and encode_id(approval_id) == request.stem else None
 
 
 def agents_folder(workspace: Path) -> Path:

@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ..errors import NotFoundError, StorageError
-from ..execution.approval import how
 from ..execution.checkpoint import checkpoint_of
 from ..execution.messages import JsonObject
 from ..execution.protocols import Snapshot, StoredApproval
 from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval, Record
 from ..execution.session import now
-from ..execution.unset import UNSET
+from .decisions import decision_fields, decision_json, with_decision
 from .kv_access import Access
 from .kv_keys import Keys
 from .kv_values import damaged, decode, encode, read_state
@@ -62,7 +61,7 @@ class KVApprovals:
         stored = await self.get(approval_id)
         if stored is None:
             raise NotFoundError(f"there is no approval {approval_id!r}", code="LOUSHO_APPROVAL_NOT_FOUND")
-        key, text = self._keys.decision(approval_id), encode(_decision_json(decision))
+        key, text = self._keys.decision(approval_id), encode(decision_json(decision))
         if self._access.atomic:
             await self._access.swap(key, text, None)
         else:
@@ -122,10 +121,8 @@ class KVApprovals:
         data = await self._object(key)
         if data is None:
             return stored
-        fields = ("id", "approved", "note", "arguments", "result", "by")
-        decision = _parse(key, ApprovalDecision, {name: data[name] for name in fields if name in data})
-        decided = stored.decided(decision, str(data.get("at", "")))
-        return decided.consumed() if "consumedAt" in data else decided
+        decision = _parse(key, ApprovalDecision, decision_fields(data))
+        return with_decision(stored, decision, data)
 
     async def _is_waited_for(self, pending: PendingApproval, request: JsonObject) -> bool:
         """Whether its session waits for it; a run without a session lives in the request's snapshot."""
@@ -169,20 +166,6 @@ def _ids(key: str, text: str | None) -> list[str]:
 
 def _plain(record: Record) -> JsonObject:
     return record.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def _decision_json(decision: ApprovalDecision) -> JsonObject:
-    data: JsonObject = {
-        "version": VERSION, "id": decision.id, "approved": decision.approved, "how": how(decision),
-        "by": decision.by, "at": now(),
-    }  # fmt: skip
-    if decision.note is not None:
-        data["note"] = decision.note
-    if decision.arguments is not None:
-        data["arguments"] = decision.arguments
-    if decision.result is not UNSET:
-        data["result"] = decision.result
-    return data
 
 
 def _parse(key: str, record: type[R], data: Any) -> R:

@@ -106,7 +106,7 @@ class Entries:
         self._session_id = str(stored.state.session_id)
         self._ids = stored.ids
         self._index = stored.index
-        self._trail = Trail(limit, first_own_seq(stored.state))
+        self._trail = Trail(limit, min([first_own_seq(stored.state), *stored.ids]))
         for seq in stored.ids:
             # A save may share the newest entry only if that is the entry of the checkpoint it goes on from.
             shared = newest is not None and newest.state.seq == seq == stored.state.seq

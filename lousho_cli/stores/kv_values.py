@@ -168,8 +168,9 @@ def read_state(key: str, data: Any, session_id: str, seq: int) -> State:
 
 
 def first_own_seq(state: State) -> int:
-    """The seq of a session's own first save; a fork's follows on its parent's."""
-    return int(state.parent["seq"]) + 1 if state.parent else 1
+    """The seq of a session's own first save: a fork's follows on its parent's, a copied one's begins at 1."""
+    own = state.parent is not None and state.seq > int(state.parent["seq"])
+    return int(state.parent["seq"]) + 1 if own and state.parent is not None else 1
 
 
 def _unchecked(data: JsonObject) -> JsonObject:

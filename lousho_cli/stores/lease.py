@@ -6,8 +6,10 @@ only.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from ..errors import SessionBusyError, StorageError
+from ..execution.fork_stores import fork_name, name_taken
 from ..execution.session import Holder
 from .files import PRIVATE_FILE, make_folder, read_file, replace_file, storage
 from .ids import encode_id
@@ -103,6 +106,44 @@ class Lease:
                 f"session {self._session_id!r} is being run by another process",
                 hint="wait for it (--wait SECONDS), or stop that process",
             )
+
+
+def lease_free_name(
+    locks: LockFiles, session_id: str, wanted: str | None, is_taken: Callable[[str], bool]
+) -> tuple[str, Lease]:
+    """A name for a fork that no session has, held until the fork is written.
+
+    Args:
+        session_id: the session that is forked.
+        wanted: the name, or None for the first free `<session_id>.fork-<n>`.
+        is_taken: whether a session has a name.
+
+    Raises:
+        ConfigurationError: the wanted name is taken.
+        SessionBusyError: somebody holds the wanted name.
+    """
+    if wanted is not None:
+        lease = None if is_taken(wanted) else _held_if_free(Lease(locks, wanted), wanted, is_taken)
+        if lease is None:
+            raise name_taken(wanted)
+        return wanted, lease
+    for n in itertools.count(1):
+        name = fork_name(session_id, n)
+        if is_taken(name):
+            continue
+        with suppress(SessionBusyError):
+            lease = _held_if_free(Lease(locks, name), name, is_taken)
+            if lease is not None:
+                return name, lease
+    raise AssertionError("there is a free number")
+
+
+def _held_if_free(lease: Lease, name: str, is_taken: Callable[[str], bool]) -> Lease | None:
+    """The lease if its session still does not exist now that it is held."""
+    if not is_taken(name):
+        return lease
+    lease.release()
+    return None
 
 
 def _inode(path: Path) -> tuple[int, int]:

@@ -1,20 +1,18 @@
-"""Which sessions come from which: a fork's first line names the save it was made from. Reading only."""
+"""Which sessions come from which: a fork names the save it was made from. Reading only."""
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..execution.messages import JsonObject
-from .files import open_regular, storage
-from .folder import AgentFolder
-from .journal import Header, parse_header
-from .reader import summaries
+from .journal import Header
 
-_LONGEST_HEADER = 64 * 1024
+if TYPE_CHECKING:
+    from .backend import Backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +28,13 @@ class Origin:
         return data if self.step is None else {**data, "step": self.step}
 
 
-def read_header(folder: AgentFolder, session_id: str) -> Header | None:
-    """The first line of a session's journal; None if there is none, or it is about another session.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
-    path = folder.journal(session_id)
-    with storage(path, "read"):
-        try:
-            fd = open_regular(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        with os.fdopen(fd, "rb") as file:
-            header = parse_header(file.readline(_LONGEST_HEADER).rstrip(b"\n"))
-    return header if header is not None and header.session_id == session_id else None
-
-
-def ancestry(folder: AgentFolder, save: Origin) -> list[Origin]:
+def ancestry(backend: Backend, save: Origin) -> list[Origin]:
     """`save`, the save its session was forked from, the one that session was forked from, and so on."""
     chain = [save]
     seen = {save.session_id}
-    header = _header_of(folder, save.session_id)
+    header = _header_of(backend, save.session_id)
     while header is not None and header.parent is not None and header.parent["sessionId"] not in seen:
-        above = _header_of(folder, header.parent["sessionId"])
+        above = _header_of(backend, header.parent["sessionId"])
         if above is not None and not _may_be_parent(above.created_at, header.created_at):
             break
         chain.append(_origin(header.parent))
@@ -91,9 +72,9 @@ class Relative:
     created_at: str = ""
 
 
-def family(folder: AgentFolder, session_id: str) -> list[Relative]:
+def family(backend: Backend, session_id: str) -> list[Relative]:
     """A session, the sessions it comes from, and all their forks, by name."""
-    known = _relatives(folder, session_id)
+    known = _relatives(backend, session_id)
     children: dict[str, list[str]] = defaultdict(list)
     for each in known.values():
         if each.parent:
@@ -108,18 +89,18 @@ def family(folder: AgentFolder, session_id: str) -> list[Relative]:
     return [each for name, each in sorted(known.items()) if name in found]
 
 
-def _relatives(folder: AgentFolder, session_id: str) -> dict[str, Relative]:
-    """The sessions of an agent, and the deleted ones they come from as far as something is left of them."""
+def _relatives(backend: Backend, session_id: str) -> dict[str, Relative]:
+    """The sessions there are, and the deleted ones they come from as far as something is left of them."""
     known: dict[str, Relative] = {}
     wanted = [session_id]
-    for each in summaries(folder):
+    for each in backend.summaries():
         step = each.step if each.problem is None else None
         known[each.session_id] = Relative(each.session_id, each.status, step, each.parent, each.created_at)
         if each.parent:
             wanted.append(each.parent["sessionId"])
     while wanted:
         name = wanted.pop()
-        header = _header_of(folder, name) if name not in known else None
+        header = _header_of(backend, name) if name not in known else None
         if header is not None:
             known[name] = Relative(name, "deleted", None, header.parent, header.created_at)
             if header.parent:
@@ -156,8 +137,8 @@ def _origin(parent: JsonObject) -> Origin:
     return Origin(parent["sessionId"], parent["seq"], step if isinstance(step, int) else None)
 
 
-def _header_of(folder: AgentFolder, session_id: str) -> Header | None:
+def _header_of(backend: Backend, session_id: str) -> Header | None:
     try:
-        return read_header(folder, session_id)
+        return backend.header(session_id)
     except ConfigurationError:
         return None  # A damaged link names what cannot be a session.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ..errors import NotFoundError
 from ..execution.checkpoint import checkpoint_of, record_of
@@ -148,21 +150,31 @@ class MemoryApprovals:
 
     def __init__(self) -> None:
         self._stored: dict[str, StoredApproval] = {}
+        self._lock = threading.Lock()
 
     async def save(self, pending: PendingApproval, snapshot: Checkpoint) -> None:
-        self._stored[pending.id] = StoredApproval(pending, snapshot)
+        with self._lock:
+            known = self._stored.get(pending.id, StoredApproval(pending))
+            self._stored[pending.id] = replace(known, pending=pending, snapshot=snapshot)
 
     async def get(self, approval_id: str) -> StoredApproval | None:
         return self._stored.get(approval_id)
 
     async def decide(self, approval_id: str, decision: ApprovalDecision) -> StoredApproval:
-        stored = self._stored[approval_id]
-        if stored.decision is None:
-            stored = self._stored[approval_id] = stored.decided(decision, now())
-        return stored
+        with self._lock:
+            stored = self._stored.get(approval_id)
+            if stored is None:
+                raise NotFoundError(f"there is no approval {approval_id!r}", code="LOUSHO_APPROVAL_NOT_FOUND")
+            if stored.decision is None:
+                stored = self._stored[approval_id] = stored.decided(decision, now())
+            return stored
 
     async def consume(self, approval_id: str) -> None:
-        self._stored[approval_id] = self._stored[approval_id].consumed()
+        with self._lock:
+            stored = self._stored.get(approval_id)
+            if stored is not None and stored.decision is not None:
+                self._stored[approval_id] = stored.consumed()
 
     async def list(self, *, status: str | None = "pending") -> Sequence[StoredApproval]:
-        return [stored for stored in self._stored.values() if status in (None, stored.status)]
+        with self._lock:
+            return [stored for stored in self._stored.values() if status in (None, stored.status)]

@@ -22,6 +22,7 @@ from .journal import Header, Journal, last_record, parse_header, read_journal
 from .trail import Save, Trail
 
 _HEADER_BYTES = 4096
+_LONGEST_HEADER = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,23 @@ def session_summary(folder: AgentFolder, session_id: str) -> SessionSummary | No
     return _whole(load_journal(folder, session_id, 0), folder.agent)
 
 
+def read_header(folder: AgentFolder, session_id: str) -> Header | None:
+    """The first line of a session's journal; None if there is none, or it is about another session.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    path = folder.journal(session_id)
+    with storage(path, "read"):
+        try:
+            fd = open_regular(path, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        with os.fdopen(fd, "rb") as file:
+            header = parse_header(file.readline(_LONGEST_HEADER).rstrip(b"\n"))
+    return header if header is not None and header.session_id == session_id else None
+
+
 def read_state(folder: AgentFolder, session_id: str, limit: int, seq: int | None = None) -> State:
     """A session now, or at one of its kept saves.
 
@@ -159,14 +177,14 @@ def summaries(folder: AgentFolder) -> Iterator[SessionSummary]:
         try:
             found = summary(path, folder.agent)
         except StorageError as error:
-            found = _unreadable(decode_id(path.stem) or path.stem, folder.agent, error)
+            found = unreadable(decode_id(path.stem) or path.stem, folder.agent, error)
         if found is not None:
             yield found
     for session_id in folder.legacy_ids():
         try:
             found = _whole(load_journal(folder, session_id, 0), folder.agent)
         except StorageError as error:
-            found = _unreadable(session_id, folder.agent, error)
+            found = unreadable(session_id, folder.agent, error)
         if found is not None:
             yield found
 
@@ -236,7 +254,8 @@ def _whole(journal: Journal, agent: str) -> SessionSummary | None:
     )  # fmt: skip
 
 
-def _unreadable(session_id: str, agent: str, problem: StorageError) -> SessionSummary:
+def unreadable(session_id: str, agent: str, problem: StorageError) -> SessionSummary:
+    """How a session is listed that cannot be read."""
     return SessionSummary(session_id, agent, "damaged", 0, 0, "", "", problem=problem)
 
 

@@ -10,15 +10,15 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from ..errors import ConfigurationError, NotFoundError, SessionBusyError
+from ..errors import ConfigurationError, NotFoundError
 from ..execution.checkpoint import checkpoint_of, record_of
-from ..execution.fork_stores import MakeRecord, fork_name, name_taken
+from ..execution.fork_stores import MakeRecord
 from ..execution.kept import KeptSaves
 from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession, stamp
 from ..execution.state import Record, State, apply
 from .ids import check_id
-from .lease import Lease
+from .lease import Lease, lease_free_name
 from .memory import entry_of
 from .sqlite_approvals import SqliteApprovals
 from .sqlite_database import Database
@@ -126,7 +126,7 @@ class SqliteCheckpoints:
             raise _gone(seq)
         source = kept[1]
         record = stamp(make(source), source, source.fence)
-        name, lease = self._free_name(session_id, new_session_id)
+        name, lease = lease_free_name(self._database.locks, session_id, new_session_id, self._is_stored)
         try:
             forked = apply(source.as_session(name), record)
             with self._database.writing() as connection:
@@ -135,37 +135,6 @@ class SqliteCheckpoints:
         finally:
             lease.release()
         return forked
-
-    def _free_name(self, session_id: str, wanted: str | None) -> tuple[str, Lease]:
-        """A name no session has, held until the fork is written."""
-        n = 1
-        while True:
-            name = wanted if wanted is not None else fork_name(session_id, n)
-            lease = self._lease_on_free(name, refuse=wanted is not None)
-            if lease is not None:
-                return name, lease
-            if wanted is not None:
-                raise name_taken(wanted)
-            n += 1
-
-    def _lease_on_free(self, name: str, *, refuse: bool) -> Lease | None:
-        """A lease on a name; None if a session has it or somebody holds it.
-
-        Raises:
-            SessionBusyError: somebody holds it, and `refuse` is set.
-        """
-        if self._is_stored(name):
-            return None
-        try:
-            lease = Lease(self._database.locks, name)
-        except SessionBusyError:
-            if refuse:
-                raise
-            return None
-        if self._is_stored(name):
-            lease.release()
-            return None
-        return lease
 
     def _read(self, session_id: str, limit: int) -> StoredSession | None:
         check_id(session_id)

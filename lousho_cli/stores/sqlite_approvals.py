@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -20,8 +20,7 @@ from ..execution.protocols import StoredApproval
 from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval
 from ..execution.records import Record as PublicRecord
 from ..execution.session import now
-from ..execution.unset import UNSET
-from ..execution.values import to_json_value
+from .decisions import decision_fields, decision_json
 from .ids import check_id
 from .sqlite_database import Database, damaged
 from .sqlite_rows import newest_record, read_session
@@ -80,7 +79,7 @@ class SqliteApprovals:
             )
             connection.execute(
                 "UPDATE approvals SET decision = ?, decided_at = ? WHERE approval_id = ?",
-                (_text(_decision_json(decision)), at, approval_id),
+                (_text(decision_json(decision)), at, approval_id),
             )
         return stored.decided(decision, at)
 
@@ -114,7 +113,7 @@ class SqliteApprovals:
         stored = StoredApproval(pending, lambda: self._snapshot(pending, snapshot))
         if decision_text is None:
             return stored
-        decision = self._parse(ApprovalDecision, approval_id, decision_text)
+        decision = self._parse(ApprovalDecision, approval_id, decision_text, decision_fields)
         stored = stored.decided(decision, decided_at)
         return stored if consumed_at is None else stored.consumed()
 
@@ -139,10 +138,16 @@ class SqliteApprovals:
             stored = read_session(connection, self._database.path, pending.session_id, 0)
         return checkpoint_of(stored.state) if stored is not None and stored.state.exists else None
 
-    def _parse(self, record: type[R], approval_id: str, text: str) -> R:
+    def _parse(
+        self,
+        record: type[R],
+        approval_id: str,
+        text: str,
+        of: Callable[[JsonObject], JsonObject] = dict,
+    ) -> R:
         try:
-            return record.model_validate(json.loads(text))
-        except (ValueError, RecursionError) as error:
+            return record.model_validate(of(json.loads(text)))
+        except (ValueError, TypeError, RecursionError) as error:
             why = str(error).splitlines()[0]
             if isinstance(error, ValidationError):
                 problem = error.errors()[0]
@@ -152,13 +157,6 @@ class SqliteApprovals:
 
 def _dump(record: PublicRecord) -> JsonObject:
     return record.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def _decision_json(decision: ApprovalDecision) -> JsonObject:
-    data = decision.model_dump(exclude_none=True, exclude={"result"})
-    if decision.result is not UNSET:
-        data["result"] = decision.result
-    return {key: to_json_value(value) for key, value in data.items()}
 
 
 def _text(data: JsonObject) -> str:

@@ -1,7 +1,81 @@
-"""For the tests of agents and stores."""
+"""For the tests of agents and stores.
+
+`ScriptedModel` is a deterministic model: the test of an agent says what the model says.
+
+    from lousho_cli import create_agent
+    from lousho_cli.testing import ScriptedModel
+
+    def test_the_bot_looks_before_it_answers():
+        model = ScriptedModel([{"tool_calls": [{"name": "look", "args": {"q": "tea"}}]}, "Here it is."])
+        agent = create_agent(provider=model, tools=[look])
+        assert agent.send_sync("Tea?").text == "Here it is."
+        model.assert_exhausted()
+
+`checkpoint_store_contract` and `approval_store_contract` are suites of pytest tests for any store: what it
+has to keep so that runs resume, pause, fork and never repeat themselves. A class in a test file puts a store
+in.
+
+    import pytest
+    from lousho_cli.testing import checkpoint_store_contract
+
+    class TestMyCheckpoints(checkpoint_store_contract):
+        @pytest.fixture
+        def store(self, tmp_path):
+            return MyStore(tmp_path).checkpoints
+
+The suites need pytest, and no plugin of it; nothing else here does.
+"""
 
 from __future__ import annotations
 
+import pkgutil
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigurationError
 from ..providers.scripted import ScriptedModel
 
-__all__ = ["ScriptedModel"]
+if TYPE_CHECKING:
+    from .approval_contract import approval_store_contract
+    from .checkpoint_contract import checkpoint_store_contract
+
+_SUITES = {
+    "approval_store_contract": "approval_contract",
+    "checkpoint_store_contract": "checkpoint_contract",
+}
+
+__all__ = ["ScriptedModel", "approval_store_contract", "checkpoint_store_contract"]
+
+
+def __getattr__(name: str) -> Any:
+    module = _SUITES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _explain_asserts()
+    value = getattr(import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _explain_asserts() -> None:
+    """Have pytest show the values in the asserts of the suites, as it does for those of test files.
+
+    Raises:
+        ConfigurationError: there is no pytest.
+    """
+    try:
+        pytest = import_module("pytest")
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "the store suites need pytest, which is not installed",
+            code="LOUSHO_PEER_MISSING",
+            hint="pip install pytest",
+        ) from error
+    modules = [f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)]
+    # One that is imported already is as it is, and pytest would warn of it.
+    pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))

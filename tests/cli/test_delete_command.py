@@ -132,6 +132,6 @@ def test_a_damaged_session_can_be_deleted_but_keeps_no_history(
     assert bot.run("delete", "trip", "--yes", "--keep-history").code == 7
     shown = at_a_terminal(monkeypatch, "n\n")
     assert bot.run("delete", "trip").code == 1
-    assert "its file is damaged" in shown.getvalue()
+    assert "it is damaged" in shown.getvalue()
     assert bot.run("delete", "trip", "--yes").code == 0
     assert not bot.journal("trip").exists()

@@ -58,6 +58,7 @@ def test_the_examples_that_are_commented_out_are_valid_settings() -> None:
         "history_limit": 50,
         "on_agent_drift": "warn",
         "tool_concurrency": 8,
+        "store": "file",
     }
 
 

@@ -171,7 +171,7 @@ def test_waiting_ends_when_the_holder_lets_go() -> None:
 def die(session: OpenSession) -> None:
     """The process is gone: nobody renews, nobody lets go."""
     held: Any = session
-    held._hold._lease._heartbeat.cancel()
+    held._session._hold._lease._heartbeat.cancel()
 
 
 def test_a_dead_holder_is_succeeded_once_its_lease_is_over(clock: Clock) -> None:

@@ -16,22 +16,21 @@ from store_bench import Bench, calls
 from lousho_cli import ApprovalDecision
 from lousho_cli.errors import NotFoundError
 from lousho_cli.stores import reader
-from lousho_cli.stores.approvals_reader import decision_data, request_data, waiting
+from lousho_cli.stores.approvals_reader import decision_data, pending_here, request_data, undecided
 from lousho_cli.stores.reader import load_journal, read_history, read_state, session_summary, summaries
 
 READ = """
 import json, sys
 from pathlib import Path
-from lousho_cli.stores.folder import agent_folder, agent_folders
-from lousho_cli.stores.reader import read_history, read_state, summaries
-from lousho_cli.stores.approvals_reader import waiting
+from lousho_cli.stores.backend import open_backends
 from lousho_cli.stores.lineage import family
 home = Path(sys.argv[1])
-for folder in agent_folders(home):
-    listed = [session.session_id for session in summaries(folder)]
+for backend in open_backends("file", home, None, 50):
+    sessions = list(backend.summaries())
+    listed = [session.session_id for session in sessions]
     for name in listed:
-        read_history(folder, name, 50), read_state(folder, name, 50), family(folder, name)
-    asked = waiting(folder)
+        backend.history(name), backend.state(name), family(backend, name)
+    asked = [each for each in sessions if each.approval and backend.undecided(each.approval)]
 heavy = ("asyncio", "pydantic", "filelock", "rich", "typer", "socket", "multiprocessing")
 print(json.dumps([listed, len(asked), [name for name in heavy if name in sys.modules]]))
 """
@@ -42,9 +41,14 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+def waiting(bench: Bench) -> list[Any]:
+    asked = (undecided(bench.folder, each) for each in pending_here(bench.folder))
+    return sorted((each for each in asked if each is not None), key=lambda pending: str(pending["createdAt"]))
+
+
 def read_everything(bench: Bench) -> None:
     list(summaries(bench.folder))
-    waiting(bench.folder)
+    waiting(bench)
     for name in ("s", "p", "s.fork-1", "nobody"):
         session_summary(bench.folder, name)
         read_history(bench.folder, name, 50)
@@ -168,11 +172,11 @@ def test_one_damaged_file_does_not_hide_the_others(bench: Bench) -> None:
     assert [name for name, problem in listed.items() if problem is not None] == ["p"]
 
 
-def test_waiting_lists_what_waits_oldest_first_and_not_what_was_decided(bench: Bench) -> None:
+def test_what_waits_is_undecided_whatever_became_of_its_request(bench: Bench) -> None:
     ids = [str(bench.run(name, turns=[calls("pay", step=1)]).approval_id) for name in ("b", "a", "c")]
-    assert [pending["id"] for pending in waiting(bench.folder)] == ids
+    assert [pending["id"] for pending in waiting(bench)] == ids
     decision = ApprovalDecision(id=ids[1], approved=False, by="me")
     asyncio.run(bench.store.approvals.decide(ids[1], decision))
-    assert [pending["id"] for pending in waiting(bench.folder)] == [ids[0], ids[2]]
+    assert [pending["id"] for pending in waiting(bench)] == [ids[0], ids[2]]
     bench.folder.request(ids[0]).unlink()
-    assert [pending["id"] for pending in waiting(bench.folder)] == [ids[0], ids[2]]
+    assert [pending["id"] for pending in waiting(bench)] == [ids[0], ids[2]]

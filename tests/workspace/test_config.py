@@ -35,7 +35,7 @@ def test_without_files_the_defaults_hold(workspace: Path) -> None:
 
 
 def test_a_later_layer_wins_and_every_value_says_where_it_is_from(workspace: Path) -> None:
-    user = write_user_config('model = "user"\nhistory_limit = 1\nmax_steps = 1\nstore = "sqlite"\n')
+    user = write_user_config('model = "user"\nhistory_limit = 1\nmax_steps = 1\nstore = "sqlite:x.db"\n')
     ours = '# ours\nhistory_limit = 2\nmax_steps = 2\non_agent_drift = "error"\n'
     (workspace / "config.toml").write_text(ours)
     settings = load_settings(
@@ -44,7 +44,7 @@ def test_a_later_layer_wins_and_every_value_says_where_it_is_from(workspace: Pat
         flags={"tool_concurrency": 4, "model": None},
     )
     assert (settings.model, settings.history_limit, settings.max_steps) == ("user", 2, 3)
-    assert (settings.tool_concurrency, settings.store, settings.on_agent_drift) == (4, "sqlite", "error")
+    assert (settings.tool_concurrency, settings.store, settings.on_agent_drift) == (4, "sqlite:x.db", "error")
     assert settings.source("model") == Source("user", f"{user}, line 1")
     assert settings.source("history_limit") == Source("workspace", f"{workspace / 'config.toml'}, line 2")
     assert settings.source("max_steps") == Source("environment", "LOUSHO_MAX_STEPS")
