@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from .execution.agent import Agent, RunContext
     from .execution.cancel import Cancel
+    from .execution.conversation import Message, ToolCall
     from .execution.events import Event
     from .execution.executor import (
         AgentExecutor,
@@ -45,10 +46,8 @@ if TYPE_CHECKING:
         ForkPatch,
         ForkResult,
         HistoryEntry,
-        Message,
         ModelResponse,
         PendingApproval,
-        ToolCall,
         Usage,
     )
     from .execution.tools import Tool, ToolContext, ToolRegistry
@@ -73,9 +72,10 @@ _HOMES = {
     "execution.protocols": [
         "ApprovalStore", "CheckpointStore", "ModelRequest", "Provider", "StoredApproval", "ToolSchema",
     ],
+    "execution.conversation": ["Message", "ToolCall"],
     "execution.records": [
         "ApprovalDecision", "Checkpoint", "ExecutionResult", "ForkPatch", "ForkResult", "HistoryEntry",
-        "Message", "ModelResponse", "PendingApproval", "ToolCall", "Usage",
+        "ModelResponse", "PendingApproval", "Usage",
     ],
     "execution.tools": ["Tool", "ToolContext", "ToolRegistry"],
     "execution.trajectory": ["compare_trajectories"],

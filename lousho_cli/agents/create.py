@@ -19,7 +19,13 @@ from ..execution.executor import AgentExecutor, get_checkpoint_history, resume_a
 from ..execution.hooks import Hooks
 from ..execution.intake import Input
 from ..execution.protocols import ApprovalStore, CheckpointStore, Provider, StoredApproval
-from ..execution.records import ApprovalDecision, ExecutionResult, ForkPatch, ForkResult, HistoryEntry
+from ..execution.records import (
+    ApprovalDecision,
+    ExecutionResult,
+    ForkPatch,
+    ForkResult,
+    HistoryEntry,
+)
 from ..execution.sync import run_sync
 from ..execution.tools import Tool
 from ..execution.unset import UNSET

@@ -132,7 +132,7 @@ def _tool_result(given: str) -> tuple[str, Any]:
 def _messages(file: str) -> list[MessageData]:
     from pydantic import ValidationError
 
-    from ..execution.records import plain
+    from ..execution.conversation import plain
 
     where = "standard input" if file == "-" else file
     try:

@@ -6,9 +6,10 @@ import asyncio
 import json
 
 from ..errors import ProviderError, SDKError
+from .conversation import ToolCall
 from .preparation import is_genuine
 from .protocols import ModelRequest, Provider
-from .records import ModelResponse, ToolCall
+from .records import ModelResponse
 from .values import message_of
 
 STOP_SECONDS = 5.0

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .codec import record_from_json, record_to_json
+from .conversation import Messages, ToolCalls
 from .messages import JsonObject, MessageData, calls_of
 from .pairs import broken_pair
-from .records import Checkpoint, Messages, ToolCalls, Usage
+from .records import Checkpoint, Usage
 from .state import Record, RunStart, State, apply
 
 ENGINE_KEY = "engine"

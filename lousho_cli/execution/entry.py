@@ -15,6 +15,7 @@ from .batch import Finished, Paused, failed
 from .business_state import BusinessState
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
+from .conversation import Messages, ToolCalls
 from .drift import check_agent, check_edited, sub_agent_gone
 from .events import Observer
 from .hooks import Hooks
@@ -26,9 +27,7 @@ from .records import (
     ApprovalDecision,
     ExecutionResult,
     FinishReason,
-    Messages,
     PendingApproval,
-    ToolCalls,
     Usage,
 )
 from .resolution import ResolvedAgent, resolve_again, resolve_new

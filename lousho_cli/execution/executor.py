@@ -18,7 +18,13 @@ from .hooks import Hooks
 from .intake import Input
 from .kept import choose_save
 from .protocols import ApprovalStore, CheckpointStore, KeepsHistory, Provider
-from .records import ApprovalDecision, ExecutionResult, ForkPatch, ForkResult, HistoryEntry
+from .records import (
+    ApprovalDecision,
+    ExecutionResult,
+    ForkPatch,
+    ForkResult,
+    HistoryEntry,
+)
 from .session import open_session
 from .sync import run_sync
 from .tools import ToolRegistry

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from .approval import result_message
+from .conversation import Message, Messages, plain
 from .log import Log
 from .messages import MessageData, calls_of, text_of
 from .pairs import check_pairs
-from .records import ForkPatch, Message, Messages, ToolResultPatch, plain
+from .records import ForkPatch, ToolResultPatch
 from .state import Record, RunStart, State, apply
 from .unset import UNSET
 from .values import clean, to_json_text, to_json_value

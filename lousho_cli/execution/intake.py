@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigurationError, NothingToDoError
+from .conversation import Message, plain
 from .messages import JsonObject, MessageData, calls_of, text_of
 from .pairs import check_pairs, open_turn
-from .records import Message, plain
 from .state import Record, RunStart, State
 from .values import clean
 

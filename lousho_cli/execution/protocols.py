@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from .conversation import Messages
 from .records import (
     ApprovalDecision,
     Checkpoint,
     HistoryEntry,
-    Messages,
     ModelResponse,
     PendingApproval,
 )

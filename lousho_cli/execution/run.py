@@ -17,12 +17,13 @@ from .batch import Batch, Finished, Paused, failed
 from .business_state import BusinessState
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
+from .conversation import Messages
 from .events import Event, EventType, Observer
 from .hooks import Hooks, ToolUse, apply_hook
 from .messages import JsonObject, MessageData, UsageData, text_of
 from .preparation import PreparedCall, prepare
 from .protocols import ApprovalStore, ModelRequest, Provider, ToolSchema
-from .records import Messages, ModelResponse, PendingApproval
+from .records import ModelResponse, PendingApproval
 from .resolution import ResolvedAgent
 from .session import NestedSession, OpenSession, now
 from .state import CallMark, Record, RecordKind, State

@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from .records import Checkpoint, Message, Messages, Record
+from .conversation import Message, Messages
+from .record import Record
+from .records import Checkpoint
 from .steps import Step, StepCall, Trajectory, diverged_at, drift, ending, steps_of
 from .unset import UNSET
 

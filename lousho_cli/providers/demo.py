@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..execution.conversation import ToolCall, ToolFunction
 from ..execution.messages import calls_of, text_of
 from ..execution.protocols import ModelRequest, ToolSchema
-from ..execution.records import ModelResponse, ToolCall, ToolFunction, Usage
+from ..execution.records import ModelResponse, Usage
 from . import demo_replies as say
 from .demo_conversation import DEFAULT_PARTY, LOOK_BACK, Booking, Conversation, read_conversation
 from .demo_outcomes import PLACE_KEYS, Outcome, as_mapping, is_dry, options_in, pick, place_of

@@ -24,7 +24,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..errors import ConfigurationError, ProviderError
-from ..execution.records import ModelResponse, ToolCall, ToolFunction, Usage
+from ..execution.conversation import ToolCall, ToolFunction
+from ..execution.records import ModelResponse, Usage
 
 TURN_KEYS = ("text", "content", "tool_calls", "usage", "finish_reason", "model", "error", "delay")
 CALL_KEYS = ("name", "args", "id")

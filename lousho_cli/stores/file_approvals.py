@@ -16,7 +16,8 @@ from ..errors import NotFoundError
 from ..execution.checkpoint import checkpoint_of
 from ..execution.messages import JsonObject
 from ..execution.protocols import StoredApproval
-from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval, Record
+from ..execution.record import Record
+from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval
 from ..execution.session import now
 from .approvals_reader import (
     damaged_approval,

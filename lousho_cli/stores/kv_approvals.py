@@ -12,7 +12,8 @@ from ..errors import NotFoundError, StorageError
 from ..execution.checkpoint import checkpoint_of
 from ..execution.messages import JsonObject
 from ..execution.protocols import Snapshot, StoredApproval
-from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval, Record
+from ..execution.record import Record
+from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval
 from ..execution.session import now
 from .decisions import decision_fields, decision_json, with_decision
 from .kv_access import Access

@@ -16,9 +16,10 @@ from typing import Any
 from ..errors import StorageError
 from ..execution.checkpoint import ENGINE_KEY, checkpoint_of, state_of
 from ..execution.codec import KINDS
+from ..execution.conversation import Messages
 from ..execution.log import Log
 from ..execution.messages import JsonObject
-from ..execution.records import Checkpoint, HistoryEntry, Messages
+from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.state import State
 from .trail import Save
 

@@ -17,8 +17,8 @@ from ..errors import NotFoundError
 from ..execution.checkpoint import checkpoint_of
 from ..execution.messages import JsonObject
 from ..execution.protocols import StoredApproval
+from ..execution.record import Record as PublicRecord
 from ..execution.records import ApprovalDecision, Checkpoint, PendingApproval
-from ..execution.records import Record as PublicRecord
 from ..execution.session import now
 from .decisions import decision_fields, decision_json
 from .ids import check_id

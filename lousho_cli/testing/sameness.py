@@ -8,7 +8,8 @@ from typing import Any
 
 from ..execution.checkpoint import ENGINE_KEY
 from ..execution.messages import JsonObject
-from ..execution.records import Checkpoint, Record
+from ..execution.record import Record
+from ..execution.records import Checkpoint
 
 _NUMBERED_BY_STORES = ("seq", "savedAt", "fence")
 _SHOWN, _LISTED = 120, 10

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lousho_cli.execution.cancel import Cancel
+from lousho_cli.execution.conversation import Messages
 from lousho_cli.execution.log import Log
 from lousho_cli.execution.messages import CallData, MessageData, calls_of
 from lousho_cli.execution.protocols import ModelRequest, ToolSchema
-from lousho_cli.execution.records import Messages, ModelResponse
+from lousho_cli.execution.records import ModelResponse
 from lousho_cli.execution.tools import Tool, ToolContext
 from lousho_cli.providers.demo import DemoModel
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from lousho_cli.errors import ConfigurationError, ProviderError
+from lousho_cli.execution.conversation import Messages
 from lousho_cli.execution.log import Log
 from lousho_cli.execution.protocols import ModelRequest
-from lousho_cli.execution.records import Messages, ModelResponse
+from lousho_cli.execution.records import ModelResponse
 from lousho_cli.testing import ScriptedModel
 
 REQUEST = ModelRequest(Messages(Log([{"role": "user", "content": "go"}])))

@@ -11,8 +11,8 @@ import rules_kit
 from rules_kit import World, asks, call, check_transcript, dump, kinds, results, turn
 
 from lousho_cli import Agent, Cancel, Hooks, ModelRequest, ModelResponse, ToolContext, tool
+from lousho_cli.execution.conversation import Messages
 from lousho_cli.execution.hooks import ToolUse
-from lousho_cli.execution.records import Messages
 from lousho_cli.testing import ScriptedModel
 
 world = rules_kit.world
