@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .agents.create import create_agent
+    from .agents.create import AgentSession, DurableAgent, create_agent
     from .agents.tool import tool
     from .errors import (
         ConfigurationError,
         PropagatingToolError,
+        ProviderError,
         SDKError,
         SessionAwaitingApprovalError,
+        SessionBusyError,
+        StorageError,
     )
     from .execution.agent import Agent, RunContext
     from .execution.cancel import Cancel
@@ -59,9 +62,12 @@ if TYPE_CHECKING:
     from .stores.sqlite import SqliteStore
 
 _HOMES = {
-    "agents.create": ["create_agent"],
+    "agents.create": ["AgentSession", "DurableAgent", "create_agent"],
     "agents.tool": ["tool"],
-    "errors": ["ConfigurationError", "PropagatingToolError", "SDKError", "SessionAwaitingApprovalError"],
+    "errors": [
+        "ConfigurationError", "PropagatingToolError", "ProviderError", "SDKError",
+        "SessionAwaitingApprovalError", "SessionBusyError", "StorageError",
+    ],
     "execution.agent": ["Agent", "RunContext"],
     "execution.cancel": ["Cancel"],
     "execution.events": ["Event"],
@@ -88,13 +94,14 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "UNSET", "Agent", "AgentExecutor", "ApprovalDecision", "ApprovalStore", "Cancel", "Checkpoint",
-    "CheckpointStore", "ConfigurationError", "Event", "ExecutionResult", "FileStore", "ForkPatch",
-    "ForkResult", "HistoryEntry", "Hooks", "KVStore", "MemoryStore", "Message", "ModelRequest",
-    "ModelResponse", "PendingApproval", "PropagatingToolError", "Provider", "RunContext", "SDKError",
-    "SessionAwaitingApprovalError", "SqliteStore", "StoredApproval", "Tool", "ToolCall", "ToolContext",
-    "ToolRegistry", "ToolSchema", "ToolUse", "Usage", "__version__", "compare_trajectories", "create_agent",
-    "get_checkpoint_history", "resume_after_approval", "resume_after_approval_sync", "tool",
+    "UNSET", "Agent", "AgentExecutor", "AgentSession", "ApprovalDecision", "ApprovalStore", "Cancel",
+    "Checkpoint", "CheckpointStore", "ConfigurationError", "DurableAgent", "Event", "ExecutionResult",
+    "FileStore", "ForkPatch", "ForkResult", "HistoryEntry", "Hooks", "KVStore", "MemoryStore", "Message",
+    "ModelRequest", "ModelResponse", "PendingApproval", "PropagatingToolError", "Provider", "ProviderError",
+    "RunContext", "SDKError", "SessionAwaitingApprovalError", "SessionBusyError", "SqliteStore",
+    "StorageError", "StoredApproval", "Tool", "ToolCall", "ToolContext", "ToolRegistry", "ToolSchema",
+    "ToolUse", "Usage", "__version__", "compare_trajectories", "create_agent", "get_checkpoint_history",
+    "resume_after_approval", "resume_after_approval_sync", "tool",
 ]  # fmt: skip
 
 

@@ -26,8 +26,8 @@ PROMISED = """
 """What `lousho_cli` is to have."""
 
 FURTHER = """
-    UNSET Cancel Event Hooks RunContext StoredApproval ToolSchema ToolUse
-    resume_after_approval_sync __version__
+    UNSET AgentSession Cancel DurableAgent Event Hooks ProviderError RunContext SessionBusyError StorageError
+    StoredApproval ToolSchema ToolUse resume_after_approval_sync __version__
 """.split()
 """What it has beyond that: what the signatures of the promised names are made of, and the version."""
 

@@ -155,9 +155,11 @@ class DurableAgent:
             while (event := await events.get()) is not None:
                 yield event
         finally:
-            cancel.cancel("the stream was left")
-            await asyncio.wait([run])
-        run.result()
+            if not run.done():
+                cancel.cancel("the stream was left")
+                await asyncio.wait([run])
+            if not run.cancelled() and (problem := run.exception()) is not None:
+                raise problem
 
     def stream_sync(self, input: Input, *, session_id: str | None = None, **options: Any) -> Iterator[Event]:
         """`stream` for callers without an event loop."""
@@ -181,8 +183,13 @@ class DurableAgent:
                     raise event
                 yield event
         finally:
-            cancel.cancel("the stream was left")
+            if thread.is_alive() and events.empty():
+                cancel.cancel("the stream was left")
             thread.join()
+            while not events.empty():
+                left = events.get()
+                if isinstance(left, BaseException):
+                    raise left
 
     async def resume(self, session_id: str, **options: Any) -> ExecutionResult | None:
         """Finish the unfinished run of a session; None if there is none."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from ..errors import ConfigurationError
 from .tools import Tool, ToolRegistry
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Agent:
         hooks: Hooks | None = None,
         max_steps: int | None = None,
     ) -> None:
+        if max_steps is not None and max_steps < 1:
+            raise ConfigurationError(f"max_steps is {max_steps}", hint="use a number from 1")
         self.name = name
         self.instructions = instructions
         self.tools: ToolRegistry | Callable[[RunContext], Any] = (

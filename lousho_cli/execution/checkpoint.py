@@ -12,6 +12,7 @@ from .messages import JsonObject, MessageData, calls_of
 from .pairs import broken_pair
 from .records import Checkpoint, Usage
 from .state import Record, RunStart, State, apply
+from .steps import parsed
 
 ENGINE_KEY = "engine"
 
@@ -94,7 +95,8 @@ def record_of(checkpoint: Checkpoint) -> Record:
         if engine.get(key):
             data[key] = engine[key]
     if checkpoint.approval_id and "approval" not in data:
-        data["approval"] = {"id": checkpoint.approval_id, **_guess_call(messages)}
+        about = {"sessionId": checkpoint.session_id, "agent": checkpoint.agent_id}
+        data["approval"] = {"id": checkpoint.approval_id, **about, **_guess_call(messages)}
     # The caller keeps the checkpoint and may change it; its messages are not its own to change.
     own = {key: value if key == "add" else copy.deepcopy(value) for key, value in data.items()}
     return record_from_json(own)
@@ -140,4 +142,5 @@ def _guess_call(messages: list[MessageData]) -> JsonObject:
     call = next(iter(probe.pending_calls()), None)
     if call is None:
         return {"toolCallId": "", "toolName": ""}
-    return {"toolCallId": call["id"], "toolName": call["function"]["name"]}
+    function = call["function"]
+    return {"toolCallId": call["id"], "toolName": function["name"], "args": parsed(function["arguments"])}

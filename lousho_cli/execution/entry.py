@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .conversation import Messages, ToolCalls
 from .drift import check_agent, check_edited, sub_agent_gone
-from .events import Observer
+from .events import Event, EventType, Observer
 from .hooks import Hooks
 from .intake import Input, normalise, queue_input, start_run
 from .messages import JsonObject, MessageData
@@ -101,13 +102,14 @@ class Entry:
         self._lead = lead or agent.name
         self._path = path
         self._shared: BusinessState | None = None
+        self._entered: list[tuple[Record, State]] = []
         given = options.business_state
         self._business_state = UNSET if given is UNSET else to_json_value(given)
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
         messages = normalise(given)
-        resumed, before = session.state.status != "finished", session.state.seq
+        resumed = session.state.status != "finished"
         if resumed:
             agent, changes = await self._resume(session, messages)
         else:
@@ -116,8 +118,10 @@ class Entry:
         await run.tell("run.start", agent=agent.name, model=agent.model, resumed=resumed)
         if changes:
             await run.tell("agent.drift", changes=changes)
-        if session.state.seq != before:
-            await run.tell_saved()
+        for record, state in self._entered:
+            await run.tell_saved(state)
+            if record.kind == "decision":
+                await _tell_decided(run, record, state)
         reason = await run.drive()
         result = _result(session.state, reason, run)
         done: JsonObject = {"finishReason": reason, "steps": result.steps, "usage": session.state.usage}
@@ -157,8 +161,12 @@ class Entry:
             run_config=agent.run_config,
             business_state=self._business_state,
         )
-        await session.save(record)
+        await self._save(session, record)
         return agent
+
+    async def _save(self, session: OpenSession, record: Record) -> None:
+        """Save before the run begins; it is told afterwards."""
+        self._entered.append((record, await session.save(record)))
 
     async def _resume(
         self, session: OpenSession, messages: Sequence[MessageData]
@@ -175,7 +183,7 @@ class Entry:
             await self._consume(session, decided)
         queued = queue_input(session.state, messages)
         if queued is not None:
-            await session.save(queued)
+            await self._save(session, queued)
         await self._save_options(session)
         agent = await resolve_again(self._agent, self._o.provider, self._o.registry, session.state)
         return agent, changes
@@ -203,7 +211,7 @@ class Entry:
 
     async def _consume(self, session: OpenSession, stored: StoredApproval) -> None:
         assert self._o.approvals is not None
-        await session.save(consume(session.state, stored, session.fence))
+        await self._save(session, consume(session.state, stored, session.fence))
         await self._o.approvals.consume(stored.pending.id)
 
     async def _changes(self, state: State) -> list[str]:
@@ -281,7 +289,7 @@ class Entry:
         if self._business_state is not UNSET and self._business_state != state.business_state:
             record.business_state = self._business_state
         if record.run is not None or record.business_state is not UNSET:
-            await session.save(record)
+            await self._save(session, record)
 
     def _settings(self, state: State, agent: ResolvedAgent) -> Settings:
         return Settings(
@@ -299,6 +307,29 @@ class Entry:
             lead=self._lead,
             path=self._path,
         )
+
+
+async def _tell_decided(run: Run, record: Record, state: State, path: tuple[str, ...] = ()) -> None:
+    """Report the results that a decision gave calls without running them."""
+    for call, inner in (record.subs or {}).items():
+        sub = state.subs.get(call)
+        if sub is not None:
+            await _tell_decided(run, inner, sub, (*path, sub.agent))
+    for call_id, message in (record.results or {}).items():
+        about = {
+            "step": state.step,
+            "seconds": 0.0,
+            "toolName": message.get("toolName"),
+            "toolCallId": call_id,
+            "result": message["content"],
+        }
+        if message.get("isError"):
+            problem = json.loads(message["content"])
+            about |= {"kind": problem["kind"], "error": problem["error"]}
+        kind: EventType = "tool.error" if message.get("isError") else "tool.done"
+        await run.report(Event(kind, state.session_id, about, path))
+    if record.results and state.turn is None:
+        await run.report(Event("step.done", state.session_id, {"step": state.step, "usage": {}}, path))
 
 
 def _from_inside(observer: Observer, name: str) -> Observer:

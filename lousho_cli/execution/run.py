@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -315,10 +316,12 @@ class Run:
 
     async def _pause_for(self, approval: JsonObject, approvals: ApprovalStore) -> str:
         step = self.session.state.step
-        state = await self._save(Record("pause", "awaiting-approval", step, approval=approval))
+        state = await self._keep(Record("pause", "awaiting-approval", step, approval=approval))
         if not self._s.path:
             # A request is shown when the whole session waits for it: the lead asks for its sub-agents.
             await approvals.save(PendingApproval.model_validate(approval), checkpoint_of(state))
+        await self.tell_saved()
+        if not self._s.path:
             await self.tell("approval.requested", step=step, approval=approval)
         return "awaiting-approval"
 
@@ -364,9 +367,9 @@ class Run:
             await self.tell_saved()
         return state
 
-    async def tell_saved(self) -> None:
-        """Report the newest save."""
-        state = self.session.state
+    async def tell_saved(self, state: State | None = None) -> None:
+        """Report a save, by default the newest."""
+        state = state or self.session.state
         seq = self.session.seq if isinstance(self.session, NestedSession) else state.seq
         await self.tell("checkpoint.saved", seq=seq, status=state.status, step=state.step)
 
@@ -387,8 +390,13 @@ class Run:
 
     async def tell(self, event: EventType, **data: Any) -> None:
         """Report an event to whoever watches."""
+        await self.report(Event(event, self.session.state.session_id, data))
+
+    async def report(self, event: Event) -> None:
+        """Hand an event over. What it holds is the observer's own: changing it changes nothing of the run."""
         if self._s.observer is not None:
-            answer = self._s.observer(Event(event, self.session.state.session_id, data))
+            data = {k: copy.deepcopy(v) if isinstance(v, dict | list) else v for k, v in event.data.items()}
+            answer = self._s.observer(replace(event, data=data))
             if answer is not None:
                 await answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -28,7 +29,8 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         except BaseException as error:
             problem.append(error)
 
-    thread = threading.Thread(target=work, name="lousho-sync", daemon=True)
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="lousho-sync", daemon=True)
     thread.start()
     thread.join()
     if problem:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import StorageError
+from ..errors import SDKError
 from .files import path_exists, read_file, real_folder, storage
 from .ids import check_id, decode_id, encode_id
 
 JOURNAL_SUFFIX = ".jsonl"
 DECISION_SUFFIX = "~decision.json"
 _NEVER_IN_NAMES = frozenset("/\\\0")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,16 @@ class AgentFolder:
 
     def legacy_checkpoint(self, session_id: str) -> Path | None:
         """The checkpoint file of the TypeScript SDK, whose name is the raw id where a file can bear it."""
-        names = [encode_id(session_id)]
-        if not set(session_id) & _NEVER_IN_NAMES and not session_id.startswith("."):
-            names.append(session_id)
-        paths = [self.checkpoints / f"{name}.json" for name in names]
-        return next((path for path in paths if path_exists(path)), None)
+        for path in self._named(self.checkpoints, session_id):
+            inside = _session_inside(path) if path_exists(path) else None
+            # A raw name may look like another id's encoded one: such a file is the other session's.
+            another = inside not in (None, session_id) and inside == path.stem
+            if path_exists(path) and not another:
+                return path
+        return None
 
     def legacy_history(self, checkpoint: Path) -> Path:
         return self.path / "checkpoint-history" / checkpoint.name
-
-    def _is_legacy(self, session_id: str, path: Path) -> bool:
-        return not path_exists(self.journal(session_id)) and self.legacy_checkpoint(session_id) == path
 
     def history(self, session_id: str) -> Path:
         return self.path / "checkpoint-history" / f"{encode_id(session_id)}.json"
@@ -64,7 +64,9 @@ class AgentFolder:
         return self.path / "locks" / f"{encode_id(session_id)}.json"
 
     def request(self, approval_id: str) -> Path:
-        return self.approvals / f"{encode_id(approval_id)}.json"
+        """The file of a request; the TypeScript SDK used the raw id for its name."""
+        ours, *raw = self._named(self.approvals, approval_id)
+        return next((path for path in raw if not path_exists(ours) and path_exists(path)), ours)
 
     def decision(self, approval_id: str) -> Path:
         return self.approvals / f"{encode_id(approval_id)}{DECISION_SUFFIX}"
@@ -76,18 +78,32 @@ class AgentFolder:
     def legacy_ids(self) -> Iterator[str]:
         """The ids of sessions that only the TypeScript SDK has written."""
         for path in self._files(self.checkpoints, ".json"):
-            for session_id in dict.fromkeys((decode_id(path.stem), path.stem)):
-                if session_id and self._is_legacy(session_id, path):
-                    yield session_id
-                    break
+            inside = _session_inside(path)
+            named = inside is not None and path in self._named(self.checkpoints, inside)
+            session_id = inside if named and inside is not None else decode_id(path.stem) or path.stem
+            if not path_exists(self.journal(session_id)):
+                yield session_id
+
+    def _named(self, folder: Path, name: str) -> list[Path]:
+        """The files that may be about `name`: of its encoded name, and of the raw one where that is safe."""
+        names = [encode_id(name)]
+        if not set(name) & _NEVER_IN_NAMES and not name.startswith("."):
+            names.append(name)
+        return [folder / f"{each}.json" for each in dict.fromkeys(names)]
 
     def request_ids(self) -> list[str]:
         """The ids of the approvals that were asked for here."""
         if not self._readable(self.approvals):
             return []
         requests = (p for p in self._files(self.approvals, ".json") if not p.name.endswith(DECISION_SUFFIX))
-        ids = (decode_id(path.stem) or _id_inside(path) for path in requests)
+        ids = (path.stem if set(path.stem) <= _PLAIN else self._id_inside(path) for path in requests)
         return [approval_id for approval_id in ids if approval_id is not None]
+
+    def _id_inside(self, request: Path) -> str | None:
+        """The id of an approval whose file name is not simply its id."""
+        approval_id = _inside(request, "pending", "id")
+        named = approval_id is not None and request in self._named(self.approvals, approval_id)
+        return approval_id if named else decode_id(request.stem)
 
     def _files(self, folder: Path, suffix: str) -> Iterator[Path]:
         if not self._readable(folder):
@@ -102,13 +118,19 @@ class AgentFolder:
         return real_folder(self.path) and real_folder(folder)
 
 
-def _id_inside(request: Path) -> str | None:
-    """The id of an approval whose file has a hashed name."""
+def _session_inside(checkpoint: Path) -> str | None:
+    return _inside(checkpoint, "sessionId")
+
+
+def _inside(path: Path, *keys: str) -> str | None:
+    """A text inside a small JSON file that may be an id; None if there is none."""
     try:
-        approval_id = json.loads(read_file(request) or b"")["pending"]["id"]
-    except (ValueError, KeyError, TypeError, RecursionError, StorageError):
+        value = json.loads(read_file(path) or b"")
+        for key in keys:
+            value = value[key]
+        return check_id(value)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SDKError):
         return None
-    return approval_id if isinstance(approval_id, str) and encode_id(approval_id) == request.stem else None
 
 
 def agents_folder(workspace: Path) -> Path:

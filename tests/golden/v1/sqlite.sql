@@ -1,0 +1,132 @@
+BEGIN TRANSACTION;
+CREATE TABLE approvals (
+            approval_id TEXT PRIMARY KEY NOT NULL,
+            session_id TEXT,
+            pending TEXT NOT NULL,
+            snapshot TEXT,
+            decision TEXT,
+            decided_at TEXT,
+            consumed_at TEXT
+        );
+INSERT INTO "approvals" VALUES('ap_9a8eeqgdr5g2','paused','{"id": "ap_9a8eeqgdr5g2", "sessionId": "paused", "agent": "payer", "toolName": "pay", "toolCallId": "p1", "args": {"amount": 5}, "kind": "needs-approval", "digest": "1fbcdee1ed3766713bdf75f2a44edd3a", "createdAt": "2026-11-30T21:08:30.172872Z"}',NULL,NULL,NULL,NULL);
+INSERT INTO "approvals" VALUES('ap_vfn6wenmtq4b','inside','{"id": "ap_vfn6wenmtq4b", "sessionId": "inside", "agent": "lead", "toolName": "pay", "toolCallId": "call_df749132ba81329a", "args": {"amount": 1}, "kind": "needs-approval", "digest": "a048dd6ce2f11e017ccf53b2e0380152", "createdAt": "2026-11-30T21:08:30.193483Z", "subagent": ["cook"], "leadCallId": "d1"}',NULL,NULL,NULL,NULL);
+INSERT INTO "approvals" VALUES('ap_w04wsyf49s1e','decided','{"id": "ap_w04wsyf49s1e", "sessionId": "decided", "agent": "payer", "toolName": "pay", "toolCallId": "p1", "args": {"amount": 5}, "kind": "needs-approval", "digest": "1fbcdee1ed3766713bdf75f2a44edd3a", "createdAt": "2026-11-30T21:08:30.208363Z"}',NULL,'{"version": 1, "id": "ap_w04wsyf49s1e", "approved": true, "how": "approved", "by": "ann", "at": "2026-11-30T21:08:30.212185Z"}','2026-11-30T21:08:30.212095Z',NULL);
+INSERT INTO "approvals" VALUES('ap_qh7wf4zp18eq','paid','{"id": "ap_qh7wf4zp18eq", "sessionId": "paid", "agent": "payer", "toolName": "pay", "toolCallId": "p1", "args": {"amount": 5}, "kind": "needs-approval", "digest": "1fbcdee1ed3766713bdf75f2a44edd3a", "createdAt": "2026-11-30T21:08:30.224794Z"}',NULL,'{"version": 1, "id": "ap_qh7wf4zp18eq", "approved": true, "how": "approved with other arguments", "by": "ann", "at": "2026-11-30T21:08:30.235686Z", "arguments": {"amount": 3}}','2026-11-30T21:08:30.235589Z','2026-11-30T21:08:30.241856Z');
+CREATE TABLE checkpoint_history (
+            session_id TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            step INTEGER NOT NULL,
+            saved_at TEXT NOT NULL,
+            status TEXT NOT NULL,
+            event TEXT NOT NULL,
+            messages INTEGER NOT NULL,
+            PRIMARY KEY (session_id, seq)
+        ) WITHOUT ROWID
+        ;
+INSERT INTO "checkpoint_history" VALUES('Ann: ü',1,0,'2026-11-30T21:08:30.258006Z','in-progress','input',2);
+INSERT INTO "checkpoint_history" VALUES('Ann: ü',2,1,'2026-11-30T21:08:30.259323Z','in-progress','turn',3);
+INSERT INTO "checkpoint_history" VALUES('Ann: ü',4,1,'2026-11-30T21:08:30.261329Z','in-progress','result',5);
+INSERT INTO "checkpoint_history" VALUES('Ann: ü',5,2,'2026-11-30T21:08:30.262281Z','finished','finish',6);
+INSERT INTO "checkpoint_history" VALUES('decided',1,0,'2026-11-30T21:08:30.204152Z','in-progress','input',2);
+INSERT INTO "checkpoint_history" VALUES('decided',2,1,'2026-11-30T21:08:30.205278Z','in-progress','turn',3);
+INSERT INTO "checkpoint_history" VALUES('decided',3,1,'2026-11-30T21:08:30.206642Z','in-progress','result',4);
+INSERT INTO "checkpoint_history" VALUES('decided',4,2,'2026-11-30T21:08:30.207537Z','in-progress','turn',5);
+INSERT INTO "checkpoint_history" VALUES('decided',5,2,'2026-11-30T21:08:30.208423Z','awaiting-approval','pause',5);
+INSERT INTO "checkpoint_history" VALUES('finished',1,0,'2026-11-30T21:08:30.136704Z','in-progress','input',2);
+INSERT INTO "checkpoint_history" VALUES('finished',2,1,'2026-11-30T21:08:30.138387Z','in-progress','turn',3);
+INSERT INTO "checkpoint_history" VALUES('finished',4,1,'2026-11-30T21:08:30.140571Z','in-progress','result',5);
+INSERT INTO "checkpoint_history" VALUES('finished',5,2,'2026-11-30T21:08:30.141598Z','finished','finish',6);
+INSERT INTO "checkpoint_history" VALUES('finished.fork-1',5,1,'2026-11-30T21:08:30.267014Z','in-progress','fork',6);
+INSERT INTO "checkpoint_history" VALUES('inside',1,0,'2026-11-30T21:08:30.186798Z','in-progress','input',2);
+INSERT INTO "checkpoint_history" VALUES('inside',2,1,'2026-11-30T21:08:30.187945Z','in-progress','turn',3);
+INSERT INTO "checkpoint_history" VALUES('inside',6,1,'2026-11-30T21:08:30.193570Z','in-progress','sub',3);
+INSERT INTO "checkpoint_history" VALUES('inside',7,1,'2026-11-30T21:08:30.194676Z','awaiting-approval','pause',3);
+INSERT INTO "checkpoint_history" VALUES('open',1,0,'2026-11-30T21:08:30.150921Z','in-progress','input',2);
+INSERT INTO "checkpoint_history" VALUES('open',2,1,'2026-11-30T21:08:30.152145Z','in-progress','turn',3);
+INSERT INTO "checkpoint_history" VALUES('open',3,1,'2026-11-30T21:08:30.155074Z','in-progress','result',3);
+INSERT INTO "checkpoint_history" VALUES('paid',1,0,'2026-11-30T21:08:30.220404Z','in-progress','input',2);
+INSERT INTO "checkpoint_history" VALUES('paid',2,1,'2026-11-30T21:08:30.221505Z','in-progress','turn',3);
+INSERT INTO "checkpoint_history" VALUES('paid',3,1,'2026-11-30T21:08:30.222900Z','in-progress','result',4);
+INSERT INTO "checkpoint_history" VALUES('paid',4,2,'2026-11-30T21:08:30.223931Z','in-progress','turn',5);
+INSERT INTO "checkpoint_history" VALUES('paid',5,2,'2026-11-30T21:08:30.224858Z','awaiting-approval','pause',5);
+INSERT INTO "checkpoint_history" VALUES('paid',6,2,'2026-11-30T21:08:30.240787Z','in-progress','decision',5);
+INSERT INTO "checkpoint_history" VALUES('paid',8,2,'2026-11-30T21:08:30.248212Z','in-progress','result',7);
+INSERT INTO "checkpoint_history" VALUES('paid',9,3,'2026-11-30T21:08:30.249183Z','finished','finish',8);
+INSERT INTO "checkpoint_history" VALUES('paused',1,0,'2026-11-30T21:08:30.164237Z','in-progress','input',2);
+INSERT INTO "checkpoint_history" VALUES('paused',2,1,'2026-11-30T21:08:30.165456Z','in-progress','turn',3);
+INSERT INTO "checkpoint_history" VALUES('paused',3,1,'2026-11-30T21:08:30.170879Z','in-progress','result',4);
+INSERT INTO "checkpoint_history" VALUES('paused',4,2,'2026-11-30T21:08:30.172044Z','in-progress','turn',5);
+INSERT INTO "checkpoint_history" VALUES('paused',5,2,'2026-11-30T21:08:30.172937Z','awaiting-approval','pause',5);
+CREATE TABLE records (
+            session_id TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            data TEXT NOT NULL,
+            PRIMARY KEY (session_id, seq)
+        );
+INSERT INTO "records" VALUES('finished',1,'{"seq":1,"at":"2026-11-30T21:08:30.136704Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"bot","add":[{"role":"user","content":"go, bot"}],"usage":{},"fingerprint":{"version":2,"hash":"8ee1624522bba938","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"9d74932bdb6f21dc"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":6},"system":"bot","businessState":{"ticket":7},"crc":"909e4f57"}');
+INSERT INTO "records" VALUES('finished',2,'{"seq":2,"at":"2026-11-30T21:08:30.138387Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"looking","toolCalls":[{"id":"c1","type":"function","function":{"name":"slow","arguments":"{\"n\": 1}"}},{"id":"c2","type":"function","function":{"name":"quick","arguments":"{\"n\": 2}"}}],"reasoning":"two things","signature":"c2ln"}],"usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120,"modelCalls":1},"finishReason":"tool_calls","crc":"4b978bd0"}');
+INSERT INTO "records" VALUES('finished',3,'{"seq":3,"at":"2026-11-30T21:08:30.139748Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"c1":{"role":"tool","content":"\"slow result 1\"","toolCallId":"c1","toolName":"slow"}},"crc":"7545ee85"}');
+INSERT INTO "records" VALUES('finished',4,'{"seq":4,"at":"2026-11-30T21:08:30.140571Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"c2":{"role":"tool","content":"{\"n\":2,\"text\":\"é\"}","toolCallId":"c2","toolName":"quick"}},"crc":"06cb651a"}');
+INSERT INTO "records" VALUES('finished',5,'{"seq":5,"at":"2026-11-30T21:08:30.141598Z","fence":1,"kind":"finish","status":"finished","step":2,"add":[{"role":"assistant","content":"all found"}],"usage":{"inputTokens":250,"outputTokens":25,"totalTokens":275,"modelCalls":2},"finishReason":"stop","crc":"9cf68141"}');
+INSERT INTO "records" VALUES('open',1,'{"seq":1,"at":"2026-11-30T21:08:30.150921Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"bot","add":[{"role":"user","content":"go, bot"}],"usage":{},"fingerprint":{"version":2,"hash":"8ee1624522bba938","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"9d74932bdb6f21dc"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":10},"system":"bot","businessState":{"ticket":7},"crc":"b8a657c6"}');
+INSERT INTO "records" VALUES('open',2,'{"seq":2,"at":"2026-11-30T21:08:30.152145Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"looking","toolCalls":[{"id":"c1","type":"function","function":{"name":"slow","arguments":"{\"n\": 1}"}},{"id":"c2","type":"function","function":{"name":"quick","arguments":"{\"n\": 2}"}}],"reasoning":"two things","signature":"c2ln"}],"usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120,"modelCalls":1},"finishReason":"tool_calls","crc":"28c61c36"}');
+INSERT INTO "records" VALUES('open',3,'{"seq":3,"at":"2026-11-30T21:08:30.155074Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"c2":{"role":"tool","content":"{\"n\":2,\"text\":\"é\"}","toolCallId":"c2","toolName":"quick"}},"crc":"c923d2ae"}');
+INSERT INTO "records" VALUES('paused',1,'{"seq":1,"at":"2026-11-30T21:08:30.164237Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"payer","add":[{"role":"user","content":"go, payer"}],"usage":{},"fingerprint":{"version":2,"hash":"9dc1aedbe591d8f7","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"8d65fcf7d4880cd5"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":10},"system":"payer","businessState":{"ticket":7},"crc":"b552ca73"}');
+INSERT INTO "records" VALUES('paused',2,'{"seq":2,"at":"2026-11-30T21:08:30.165456Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"q1","type":"function","function":{"name":"quick","arguments":"{\"n\": 1}"}}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":1},"finishReason":"tool_calls","crc":"63c55a9b"}');
+INSERT INTO "records" VALUES('paused',3,'{"seq":3,"at":"2026-11-30T21:08:30.170879Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"q1":{"role":"tool","content":"{\"n\":1,\"text\":\"é\"}","toolCallId":"q1","toolName":"quick"}},"crc":"a1a5725f"}');
+INSERT INTO "records" VALUES('paused',4,'{"seq":4,"at":"2026-11-30T21:08:30.172044Z","fence":1,"kind":"turn","status":"in-progress","step":2,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"p1","type":"function","function":{"name":"pay","arguments":"{\"amount\": 5}"}},{"id":"q2","type":"function","function":{"name":"quick","arguments":"{\"n\": 9}"}}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":2},"finishReason":"tool_calls","crc":"282e1785"}');
+INSERT INTO "records" VALUES('paused',5,'{"seq":5,"at":"2026-11-30T21:08:30.172937Z","fence":1,"kind":"pause","status":"awaiting-approval","step":2,"approval":{"id":"ap_9a8eeqgdr5g2","sessionId":"paused","agent":"payer","toolName":"pay","toolCallId":"p1","args":{"amount":5},"kind":"needs-approval","digest":"1fbcdee1ed3766713bdf75f2a44edd3a","createdAt":"2026-11-30T21:08:30.172872Z"},"crc":"30853733"}');
+INSERT INTO "records" VALUES('inside',1,'{"seq":1,"at":"2026-11-30T21:08:30.186798Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"lead","add":[{"role":"user","content":"go, lead"}],"usage":{},"fingerprint":{"version":2,"hash":"cbe110bdeebafb46","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"e3456bc1f4d270f4"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":10},"system":"lead","businessState":{"ticket":7},"crc":"ec8d0823"}');
+INSERT INTO "records" VALUES('inside',2,'{"seq":2,"at":"2026-11-30T21:08:30.187945Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"d1","type":"function","function":{"name":"delegate_cook","arguments":"{\"input\": \"a soup\"}"}}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":1},"finishReason":"tool_calls","crc":"6b0658ae"}');
+INSERT INTO "records" VALUES('inside',3,'{"seq":3,"at":"2026-11-30T21:08:30.188888Z","fence":1,"kind":"sub","status":"in-progress","step":1,"subs":{"d1":{"seq":1,"at":"2026-11-30T21:08:30.188868Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"cook","add":[{"role":"user","content":"a soup"}],"usage":{},"fingerprint":{"version":2,"hash":"d87ecbf11f9fc84d","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"03fb94180aa0ff2c"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":10},"system":"cook"}},"crc":"7be5b6be"}');
+INSERT INTO "records" VALUES('inside',4,'{"seq":4,"at":"2026-11-30T21:08:30.189849Z","fence":1,"kind":"sub","status":"in-progress","step":1,"subs":{"d1":{"seq":2,"at":"2026-11-30T21:08:30.189827Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"call_29e7b0ebb45a08d3","type":"function","function":{"name":"quick","arguments":"{\"n\": 3}"},"providerId":"k1"},{"id":"call_df749132ba81329a","type":"function","function":{"name":"pay","arguments":"{}"},"providerId":"k2"}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":1},"finishReason":"tool_calls"}},"crc":"7b78a388"}');
+INSERT INTO "records" VALUES('inside',5,'{"seq":5,"at":"2026-11-30T21:08:30.191134Z","fence":1,"kind":"sub","status":"in-progress","step":1,"subs":{"d1":{"seq":3,"at":"2026-11-30T21:08:30.191111Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"call_29e7b0ebb45a08d3":{"role":"tool","content":"{\"n\":3,\"text\":\"é\"}","toolCallId":"call_29e7b0ebb45a08d3","toolName":"quick"}}}},"crc":"98ed935a"}');
+INSERT INTO "records" VALUES('inside',6,'{"seq":6,"at":"2026-11-30T21:08:30.193570Z","fence":1,"kind":"sub","status":"in-progress","step":1,"subs":{"d1":{"seq":4,"at":"2026-11-30T21:08:30.193558Z","fence":1,"kind":"pause","status":"awaiting-approval","step":1,"approval":{"id":"ap_vfn6wenmtq4b","sessionId":"inside","agent":"lead","toolName":"pay","toolCallId":"call_df749132ba81329a","args":{"amount":1},"kind":"needs-approval","digest":"a048dd6ce2f11e017ccf53b2e0380152","createdAt":"2026-11-30T21:08:30.193483Z","subagent":["cook"]}}},"crc":"d8a1617e"}');
+INSERT INTO "records" VALUES('inside',7,'{"seq":7,"at":"2026-11-30T21:08:30.194676Z","fence":1,"kind":"pause","status":"awaiting-approval","step":1,"approval":{"id":"ap_vfn6wenmtq4b","sessionId":"inside","agent":"lead","toolName":"pay","toolCallId":"call_df749132ba81329a","args":{"amount":1},"kind":"needs-approval","digest":"a048dd6ce2f11e017ccf53b2e0380152","createdAt":"2026-11-30T21:08:30.193483Z","subagent":["cook"],"leadCallId":"d1"},"crc":"ba366626"}');
+INSERT INTO "records" VALUES('decided',1,'{"seq":1,"at":"2026-11-30T21:08:30.204152Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"payer","add":[{"role":"user","content":"go, payer"}],"usage":{},"fingerprint":{"version":2,"hash":"9dc1aedbe591d8f7","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"8d65fcf7d4880cd5"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":10},"system":"payer","businessState":{"ticket":7},"crc":"3adb513c"}');
+INSERT INTO "records" VALUES('decided',2,'{"seq":2,"at":"2026-11-30T21:08:30.205278Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"q1","type":"function","function":{"name":"quick","arguments":"{\"n\": 1}"}}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":1},"finishReason":"tool_calls","crc":"95f5aed8"}');
+INSERT INTO "records" VALUES('decided',3,'{"seq":3,"at":"2026-11-30T21:08:30.206642Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"q1":{"role":"tool","content":"{\"n\":1,\"text\":\"é\"}","toolCallId":"q1","toolName":"quick"}},"crc":"c56db677"}');
+INSERT INTO "records" VALUES('decided',4,'{"seq":4,"at":"2026-11-30T21:08:30.207537Z","fence":1,"kind":"turn","status":"in-progress","step":2,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"p1","type":"function","function":{"name":"pay","arguments":"{\"amount\": 5}"}},{"id":"q2","type":"function","function":{"name":"quick","arguments":"{\"n\": 9}"}}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":2},"finishReason":"tool_calls","crc":"410c6ddd"}');
+INSERT INTO "records" VALUES('decided',5,'{"seq":5,"at":"2026-11-30T21:08:30.208423Z","fence":1,"kind":"pause","status":"awaiting-approval","step":2,"approval":{"id":"ap_w04wsyf49s1e","sessionId":"decided","agent":"payer","toolName":"pay","toolCallId":"p1","args":{"amount":5},"kind":"needs-approval","digest":"1fbcdee1ed3766713bdf75f2a44edd3a","createdAt":"2026-11-30T21:08:30.208363Z"},"crc":"7a7007ce"}');
+INSERT INTO "records" VALUES('paid',1,'{"seq":1,"at":"2026-11-30T21:08:30.220404Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"payer","add":[{"role":"user","content":"go, payer"}],"usage":{},"fingerprint":{"version":2,"hash":"9dc1aedbe591d8f7","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"8d65fcf7d4880cd5"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":10},"system":"payer","businessState":{"ticket":7},"crc":"409ad7cc"}');
+INSERT INTO "records" VALUES('paid',2,'{"seq":2,"at":"2026-11-30T21:08:30.221505Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"q1","type":"function","function":{"name":"quick","arguments":"{\"n\": 1}"}}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":1},"finishReason":"tool_calls","crc":"032dd310"}');
+INSERT INTO "records" VALUES('paid',3,'{"seq":3,"at":"2026-11-30T21:08:30.222900Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"q1":{"role":"tool","content":"{\"n\":1,\"text\":\"é\"}","toolCallId":"q1","toolName":"quick"}},"crc":"4c2dd57d"}');
+INSERT INTO "records" VALUES('paid',4,'{"seq":4,"at":"2026-11-30T21:08:30.223931Z","fence":1,"kind":"turn","status":"in-progress","step":2,"add":[{"role":"assistant","content":"","toolCalls":[{"id":"p1","type":"function","function":{"name":"pay","arguments":"{\"amount\": 5}"}},{"id":"q2","type":"function","function":{"name":"quick","arguments":"{\"n\": 9}"}}]}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":2},"finishReason":"tool_calls","crc":"47469777"}');
+INSERT INTO "records" VALUES('paid',5,'{"seq":5,"at":"2026-11-30T21:08:30.224858Z","fence":1,"kind":"pause","status":"awaiting-approval","step":2,"approval":{"id":"ap_qh7wf4zp18eq","sessionId":"paid","agent":"payer","toolName":"pay","toolCallId":"p1","args":{"amount":5},"kind":"needs-approval","digest":"1fbcdee1ed3766713bdf75f2a44edd3a","createdAt":"2026-11-30T21:08:30.224794Z"},"crc":"bf58c36d"}');
+INSERT INTO "records" VALUES('paid',6,'{"seq":6,"at":"2026-11-30T21:08:30.240787Z","fence":2,"kind":"decision","status":"in-progress","step":2,"marks":{"p1":{"started":2,"grant":{"id":"ap_qh7wf4zp18eq","kind":"needs-approval","approved":true,"by":"ann","at":"2026-11-30T21:08:30.235589Z","digest":"1fbcdee1ed3766713bdf75f2a44edd3a","arguments":{"amount":3},"edited":true}}},"crc":"99b10244"}');
+INSERT INTO "records" VALUES('paid',7,'{"seq":7,"at":"2026-11-30T21:08:30.247018Z","fence":2,"kind":"result","status":"in-progress","step":2,"results":{"p1":{"role":"tool","content":"\"paid 3\"","toolCallId":"p1","toolName":"pay","approval":{"id":"ap_qh7wf4zp18eq","kind":"needs-approval","approved":true,"by":"ann","at":"2026-11-30T21:08:30.235589Z","digest":"1fbcdee1ed3766713bdf75f2a44edd3a","arguments":{"amount":3},"edited":true}}},"crc":"dd364889"}');
+INSERT INTO "records" VALUES('paid',8,'{"seq":8,"at":"2026-11-30T21:08:30.248212Z","fence":2,"kind":"result","status":"in-progress","step":2,"results":{"q2":{"role":"tool","content":"{\"n\":9,\"text\":\"é\"}","toolCallId":"q2","toolName":"quick"}},"crc":"491899a8"}');
+INSERT INTO "records" VALUES('paid',9,'{"seq":9,"at":"2026-11-30T21:08:30.249183Z","fence":2,"kind":"finish","status":"finished","step":3,"add":[{"role":"assistant","content":"paid and checked"}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"modelCalls":3},"finishReason":"stop","crc":"f34a7bee"}');
+INSERT INTO "records" VALUES('Ann: ü',1,'{"seq":1,"at":"2026-11-30T21:08:30.258006Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"bot","add":[{"role":"user","content":"go, bot"}],"usage":{},"fingerprint":{"version":2,"hash":"8ee1624522bba938","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"9d74932bdb6f21dc"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":10},"system":"bot","businessState":{"ticket":7},"crc":"afc713d1"}');
+INSERT INTO "records" VALUES('Ann: ü',2,'{"seq":2,"at":"2026-11-30T21:08:30.259323Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"looking","toolCalls":[{"id":"c1","type":"function","function":{"name":"slow","arguments":"{\"n\": 1}"}},{"id":"c2","type":"function","function":{"name":"quick","arguments":"{\"n\": 2}"}}],"reasoning":"two things","signature":"c2ln"}],"usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120,"modelCalls":1},"finishReason":"tool_calls","crc":"9a910803"}');
+INSERT INTO "records" VALUES('Ann: ü',3,'{"seq":3,"at":"2026-11-30T21:08:30.260627Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"c1":{"role":"tool","content":"\"slow result 1\"","toolCallId":"c1","toolName":"slow"}},"crc":"a01ed9e8"}');
+INSERT INTO "records" VALUES('Ann: ü',4,'{"seq":4,"at":"2026-11-30T21:08:30.261329Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"c2":{"role":"tool","content":"{\"n\":2,\"text\":\"é\"}","toolCallId":"c2","toolName":"quick"}},"crc":"b4f4dd51"}');
+INSERT INTO "records" VALUES('Ann: ü',5,'{"seq":5,"at":"2026-11-30T21:08:30.262281Z","fence":1,"kind":"finish","status":"finished","step":2,"add":[{"role":"assistant","content":"all found"}],"usage":{"inputTokens":250,"outputTokens":25,"totalTokens":275,"modelCalls":2},"finishReason":"stop","crc":"46e6d8c0"}');
+INSERT INTO "records" VALUES('finished.fork-1',1,'{"seq":1,"at":"2026-11-30T21:08:30.136704Z","fence":1,"kind":"input","status":"in-progress","step":0,"agent":"bot","add":[{"role":"user","content":"go, bot"}],"usage":{},"fingerprint":{"version":2,"hash":"8ee1624522bba938","model":"scripted","tools":{"slow":"fd3337644674e462","quick":"fd3337644674e462","pay":"b262288f8bba1e6f"},"instructions":"9d74932bdb6f21dc"},"runConfig":{"model":"scripted"},"run":{"index":0,"opening":1,"maxSteps":6},"system":"bot","businessState":{"ticket":7},"crc":"909e4f57"}');
+INSERT INTO "records" VALUES('finished.fork-1',2,'{"seq":2,"at":"2026-11-30T21:08:30.138387Z","fence":1,"kind":"turn","status":"in-progress","step":1,"add":[{"role":"assistant","content":"looking","toolCalls":[{"id":"c1","type":"function","function":{"name":"slow","arguments":"{\"n\": 1}"}},{"id":"c2","type":"function","function":{"name":"quick","arguments":"{\"n\": 2}"}}],"reasoning":"two things","signature":"c2ln"}],"usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120,"modelCalls":1},"finishReason":"tool_calls","crc":"4b978bd0"}');
+INSERT INTO "records" VALUES('finished.fork-1',3,'{"seq":3,"at":"2026-11-30T21:08:30.139748Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"c1":{"role":"tool","content":"\"slow result 1\"","toolCallId":"c1","toolName":"slow"}},"crc":"7545ee85"}');
+INSERT INTO "records" VALUES('finished.fork-1',4,'{"seq":4,"at":"2026-11-30T21:08:30.140571Z","fence":1,"kind":"result","status":"in-progress","step":1,"results":{"c2":{"role":"tool","content":"{\"n\":2,\"text\":\"é\"}","toolCallId":"c2","toolName":"quick"}},"crc":"06cb651a"}');
+INSERT INTO "records" VALUES('finished.fork-1',5,'{"seq":5,"at":"2026-11-30T21:08:30.267014Z","fence":1,"kind":"fork","status":"in-progress","step":1,"parent":{"sessionId":"finished","seq":4,"step":1},"rewrite":3,"add":[{"role":"tool","content":"\"another\"","toolCallId":"c2","toolName":"quick"}],"queue":[{"role":"user","content":"and hurry"}],"crc":"438f18b1"}');
+CREATE TABLE sessions (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            session_id TEXT NOT NULL UNIQUE,
+            fence INTEGER NOT NULL DEFAULT 0,
+            first_seq INTEGER NOT NULL DEFAULT 1,
+            seq INTEGER NOT NULL DEFAULT 0,
+            saved_at TEXT NOT NULL DEFAULT '',
+            status TEXT NOT NULL DEFAULT 'finished',
+            approval_id TEXT
+        );
+INSERT INTO "sessions" VALUES(1,'finished',1,1,5,'2026-11-30T21:08:30.141598Z','finished',NULL);
+INSERT INTO "sessions" VALUES(2,'open',1,1,3,'2026-11-30T21:08:30.155074Z','in-progress',NULL);
+INSERT INTO "sessions" VALUES(3,'paused',1,1,5,'2026-11-30T21:08:30.172937Z','awaiting-approval','ap_9a8eeqgdr5g2');
+INSERT INTO "sessions" VALUES(4,'inside',1,1,7,'2026-11-30T21:08:30.194676Z','awaiting-approval','ap_vfn6wenmtq4b');
+INSERT INTO "sessions" VALUES(5,'decided',1,1,5,'2026-11-30T21:08:30.208423Z','awaiting-approval','ap_w04wsyf49s1e');
+INSERT INTO "sessions" VALUES(6,'paid',2,1,9,'2026-11-30T21:08:30.249183Z','finished',NULL);
+INSERT INTO "sessions" VALUES(8,'Ann: ü',1,1,5,'2026-11-30T21:08:30.262281Z','finished',NULL);
+INSERT INTO "sessions" VALUES(9,'finished.fork-1',1,5,5,'2026-11-30T21:08:30.267014Z','in-progress',NULL);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('sessions',9);
+COMMIT;
+PRAGMA application_id = 1819243891;
+PRAGMA user_version = 2;
