@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .conversation import Messages, ToolCalls
 from .drift import check_agent, check_edited, sub_agent_gone
-from .events import Event, EventType, Observer
+from .events import Observer
 from .hooks import Hooks
 from .intake import Input, normalise, queue_input, start_run
 from .messages import JsonObject, MessageData
@@ -115,19 +114,20 @@ class Entry:
         else:
             agent, changes = await self._start(session, messages), []
         run = Run(session, self._settings(session.state, agent))
-        await run.tell("run.start", agent=agent.name, model=agent.model, resumed=resumed)
+        teller = run.teller
+        await teller.tell("run.start", agent=agent.name, model=agent.model, resumed=resumed)
         if changes:
-            await run.tell("agent.drift", changes=changes)
+            await teller.tell("agent.drift", changes=changes)
         for record, state in self._entered:
-            await run.tell_saved(state)
+            await teller.saved(state)
             if record.kind == "decision":
-                await _tell_decided(run, record, state)
+                await teller.decided(record, state)
         reason = await run.drive()
         result = _result(session.state, reason, run)
         done: JsonObject = {"finishReason": reason, "steps": result.steps, "usage": session.state.usage}
         if result.approval_id:
             done["approvalId"] = result.approval_id
-        await run.tell("run.done", **done)
+        await teller.tell("run.done", **done)
         return result
 
     async def check_approvable(self, state: State, decision: ApprovalDecision) -> None:
@@ -307,29 +307,6 @@ class Entry:
             lead=self._lead,
             path=self._path,
         )
-
-
-async def _tell_decided(run: Run, record: Record, state: State, path: tuple[str, ...] = ()) -> None:
-    """Report the results that a decision gave calls without running them."""
-    for call, inner in (record.subs or {}).items():
-        sub = state.subs.get(call)
-        if sub is not None:
-            await _tell_decided(run, inner, sub, (*path, sub.agent))
-    for call_id, message in (record.results or {}).items():
-        about = {
-            "step": state.step,
-            "seconds": 0.0,
-            "toolName": message.get("toolName"),
-            "toolCallId": call_id,
-            "result": message["content"],
-        }
-        if message.get("isError"):
-            problem = json.loads(message["content"])
-            about |= {"kind": problem["kind"], "error": problem["error"]}
-        kind: EventType = "tool.error" if message.get("isError") else "tool.done"
-        await run.report(Event(kind, state.session_id, about, path))
-    if record.results and state.turn is None:
-        await run.report(Event("step.done", state.session_id, {"step": state.step, "usage": {}}, path))
 
 
 def _from_inside(observer: Observer, name: str) -> Observer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -19,15 +18,16 @@ from .business_state import BusinessState
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .conversation import Messages
-from .events import Event, EventType, Observer
+from .events import Observer
 from .hooks import Hooks, ToolUse, apply_hook
-from .messages import JsonObject, MessageData, UsageData, text_of
+from .messages import JsonObject, UsageData
 from .preparation import PreparedCall, prepare
 from .protocols import ApprovalStore, ModelRequest, Provider, ToolSchema
 from .records import ModelResponse, PendingApproval
 from .resolution import ResolvedAgent
-from .session import NestedSession, OpenSession, now
+from .session import OpenSession, now
 from .state import CallMark, Record, RecordKind, State
+from .telling import Teller
 from .tools import GivenApproval, ToolContext
 from .turns import add_usage, record_turn, turn_usage
 from .values import to_json_text
@@ -71,6 +71,7 @@ class Run:
 
     def __init__(self, session: OpenSession, settings: Settings) -> None:
         self.session = session
+        self.teller = Teller(session, settings.observer)
         self.step_usage: list[UsageData] = []
         self._s = settings
         self._workers = Workers()
@@ -148,7 +149,7 @@ class Run:
         step = state.step + 1
         self._prepared.clear()
         model = self._s.agent.model
-        await self.tell("step.start", step=step, model=model)
+        await self.teller.tell("step.start", step=step, model=model)
         request = ModelRequest(Messages(state.log, state.system), self._tools, model, state.session_id)
         request = await apply_hook(self._s.hooks.before_model, request, request)
         answer = await ask(self._s.provider, request, stop)
@@ -158,18 +159,10 @@ class Run:
         usage = turn_usage(response)
         self.step_usage.append(usage)
         state = await self._save(record_turn(state, response, fresh_ids=bool(self._s.path)))
-        if self._s.observer is not None:
-            await self._tell_turn(step, state.log[-1] if state.turn is None else state.log[state.turn])
+        if self.teller.is_heard:
+            await self.teller.turn(step, state.log[-1] if state.turn is None else state.log[state.turn])
         if state.turn is None:
-            await self.tell("step.done", step=step, usage=usage)
-
-    async def _tell_turn(self, step: int, message: MessageData) -> None:
-        reasoning = message.get("reasoning")
-        if isinstance(reasoning, str) and reasoning:
-            await self.tell("reasoning.delta", step=step, text=reasoning)
-        text = text_of(message["content"])
-        if text:
-            await self.tell("text.delta", step=step, text=text)
+            await self.teller.step_done(step, usage)
 
     async def _run_calls(self, calls: Iterable[PreparedCall], stop: asyncio.Future[None]) -> Paused | None:
         """Run calls; returns the first in which a sub-agent waits for a human."""
@@ -213,9 +206,9 @@ class Run:
         if marks:
             await self._save(Record("start", "in-progress", self.session.state.step, marks=marks))
         for call in calls:
-            if self._s.observer is None:
+            if not self.teller.is_heard:
                 break
-            await self.tell(
+            await self.teller.tell(
                 "tool.start", step=self.session.state.step, toolName=call.name, toolCallId=call.id,
                 args=to_json_text(call.args),
             )  # fmt: skip
@@ -223,12 +216,12 @@ class Run:
     async def _finished(self, finished: list[Finished]) -> None:
         finished, problem = await self._after_tools(finished)
         state = await self._save(self._results("result", finished))
-        await self._tell_results(finished)
+        await self.teller.results(finished)
         if problem is not None:
             raise problem
-        if state.turn is None and self._s.observer is not None:
+        if state.turn is None and self.teller.is_heard:
             usage = self.step_usage[-1] if self.step_usage else {}
-            await self.tell("step.done", step=state.step, usage=usage)
+            await self.teller.step_done(state.step, usage)
 
     async def _after_tools(self, finished: list[Finished]) -> tuple[list[Finished], Exception | None]:
         """The results as the hook leaves them; where it raises, the tool's own, and the problem."""
@@ -270,23 +263,6 @@ class Run:
                 self._s.business.value = context.business_state
         return self._s.business.change()
 
-    async def _tell_results(self, finished: list[Finished]) -> None:
-        if self._s.observer is None:
-            return
-        step = self.session.state.step
-        for done in finished:
-            about: JsonObject = {
-                "toolName": done.call.name,
-                "toolCallId": done.call.id,
-                "result": done.content,
-            }
-            if done.kind is None:
-                await self.tell("tool.done", step=step, seconds=done.seconds, **about)
-            else:
-                await self.tell(
-                    "tool.error", step=step, seconds=done.seconds, kind=done.kind, error=done.error, **about
-                )
-
     async def _pause(self, call: PreparedCall) -> str:
         approvals = self._approvals(call)
         state = self.session.state
@@ -320,9 +296,9 @@ class Run:
         if not self._s.path:
             # A request is shown when the whole session waits for it: the lead asks for its sub-agents.
             await approvals.save(PendingApproval.model_validate(approval), checkpoint_of(state))
-        await self.tell_saved()
+        await self.teller.saved()
         if not self._s.path:
-            await self.tell("approval.requested", step=step, approval=approval)
+            await self.teller.tell("approval.requested", step=step, approval=approval)
         return "awaiting-approval"
 
     async def _settle(self) -> None:
@@ -349,7 +325,7 @@ class Run:
         record = self._results("abort", finished)
         record.finish_reason = "aborted"
         await self._save(record)
-        await self._tell_results(finished)
+        await self.teller.results(finished)
         return "aborted"
 
     def _was_started(self, call_id: str) -> bool:
@@ -363,15 +339,9 @@ class Run:
 
     async def _save(self, record: Record) -> State:
         state = await self._keep(record)
-        if self._s.observer is not None:
-            await self.tell_saved()
+        if self.teller.is_heard:
+            await self.teller.saved()
         return state
-
-    async def tell_saved(self, state: State | None = None) -> None:
-        """Report a save, by default the newest."""
-        state = state or self.session.state
-        seq = self.session.seq if isinstance(self.session, NestedSession) else state.seq
-        await self.tell("checkpoint.saved", seq=seq, status=state.status, step=state.step)
 
     async def _keep(self, record: Record) -> State:
         """Save, to the end even if the task is cancelled meanwhile."""
@@ -387,18 +357,6 @@ class Run:
                     "a save failed while the run was cancelled: %s", saving.exception()
                 )
             raise
-
-    async def tell(self, event: EventType, **data: Any) -> None:
-        """Report an event to whoever watches."""
-        await self.report(Event(event, self.session.state.session_id, data))
-
-    async def report(self, event: Event) -> None:
-        """Hand an event over. What it holds is the observer's own: changing it changes nothing of the run."""
-        if self._s.observer is not None:
-            data = {k: copy.deepcopy(v) if isinstance(v, dict | list) else v for k, v in event.data.items()}
-            answer = self._s.observer(replace(event, data=data))
-            if answer is not None:
-                await answer
 
 
 def _resolve(future: asyncio.Future[None]) -> None:
