@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import PropagatingToolError
 from .messages import JsonObject
 from .preparation import PreparedCall
+from .triggers import reached
 from .values import error_result, message_of, to_json_text
 from .workers import Outcome, Workers
 
@@ -114,6 +115,7 @@ class Batch:
             await asyncio.wait(waited, timeout=self._next_timeout(), return_when=asyncio.FIRST_COMPLETED)
             finished = self._collect()
             if finished:
+                reached("call.returned")
                 await self._finish(finished)
         if self._ended_by is not None and not self._running:
             raise self._ended_by
@@ -170,6 +172,7 @@ class Batch:
     def _launch(self, call: PreparedCall) -> None:
         tool = call.tool
         assert tool is not None
+        reached("call.starting")
         future: asyncio.Future[Outcome]
         if tool.delegate is not None:
             future = asyncio.ensure_future(_delegated(self._delegate(call)))

@@ -17,6 +17,7 @@ from .records import ApprovalDecision, ExecutionResult, PendingApproval
 from .session import OpenSession, UnstoredSession, open_session, stored_state
 from .state import State
 from .tools import ToolRegistry
+from .triggers import reached
 from .unset import UNSET
 from .values import to_json_text, to_json_value
 
@@ -193,7 +194,9 @@ async def decide(
         wanted = expired_decision(pending)
     elif wanted.approved and entry is not None:
         await entry.check_approvable(state, wanted)
+    reached("decision.recording")
     held = await approvals.decide(wanted.id, wanted)
+    reached("decision.recorded")
     if held.status == "expired":
         raise settled(held)
     if held.decision is None or not same_decision(held.decision, wanted):

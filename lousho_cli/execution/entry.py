@@ -35,6 +35,7 @@ from .run import Run, Settings
 from .session import NestedSession, OpenSession
 from .state import Record, RunStart, State
 from .tools import ToolRegistry
+from .triggers import reached
 from .unset import UNSET
 from .values import to_json_text, to_json_value
 
@@ -166,7 +167,9 @@ class Entry:
 
     async def _save(self, session: OpenSession, record: Record) -> None:
         """Save before the run begins; it is told afterwards."""
+        reached(f"{record.kind}.saving")
         self._entered.append((record, await session.save(record)))
+        reached(f"{record.kind}.saved")
 
     async def _resume(
         self, session: OpenSession, messages: Sequence[MessageData]
@@ -212,7 +215,9 @@ class Entry:
     async def _consume(self, session: OpenSession, stored: StoredApproval) -> None:
         assert self._o.approvals is not None
         await self._save(session, consume(session.state, stored, session.fence))
+        reached("decision.noting")
         await self._o.approvals.consume(stored.pending.id)
+        reached("decision.noted")
 
     async def _changes(self, state: State) -> list[str]:
         """What changed in the agent since the run was started, and in each sub-agent that is on its way.

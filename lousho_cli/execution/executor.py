@@ -28,6 +28,7 @@ from .records import (
 from .session import open_session
 from .sync import run_sync
 from .tools import ToolRegistry
+from .triggers import reached
 from .unset import UNSET
 
 
@@ -140,9 +141,11 @@ class AgentExecutor:
             )
         seq = choose_save(session_id, kept, from_step=from_step, at=at)
         changes = ForkPatch.of(patch or {})
+        reached("fork.saving")
         state = await forks.fork_session(
             session_id, seq, new_session_id, lambda source: fork_record(source, changes)
         )
+        reached("fork.saved")
         assert state.session_id is not None
         return ForkResult(session_id=state.session_id, step=state.step, checkpoint=checkpoint_of(state))
 

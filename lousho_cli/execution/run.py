@@ -29,6 +29,7 @@ from .session import OpenSession, now
 from .state import CallMark, Record, RecordKind, State
 from .telling import Teller
 from .tools import GivenApproval, ToolContext
+from .triggers import reached
 from .turns import add_usage, record_turn, turn_usage
 from .values import to_json_text
 from .workers import Workers
@@ -152,7 +153,9 @@ class Run:
         await self.teller.tell("step.start", step=step, model=model)
         request = ModelRequest(Messages(state.log, state.system), self._tools, model, state.session_id)
         request = await apply_hook(self._s.hooks.before_model, request, request)
+        reached("model.asking")
         answer = await ask(self._s.provider, request, stop)
+        reached("model.answered")
         if answer is None:
             raise Aborted
         response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, answer, answer))
@@ -295,7 +298,9 @@ class Run:
         state = await self._keep(Record("pause", "awaiting-approval", step, approval=approval))
         if not self._s.path:
             # A request is shown when the whole session waits for it: the lead asks for its sub-agents.
+            reached("request.saving")
             await approvals.save(PendingApproval.model_validate(approval), checkpoint_of(state))
+            reached("request.saved")
         await self.teller.saved()
         if not self._s.path:
             await self.teller.tell("approval.requested", step=step, approval=approval)
@@ -345,6 +350,12 @@ class Run:
 
     async def _keep(self, record: Record) -> State:
         """Save, to the end even if the task is cancelled meanwhile."""
+        reached(f"{record.kind}.saving")
+        state = await self._save_whole(record)
+        reached(f"{record.kind}.saved")
+        return state
+
+    async def _save_whole(self, record: Record) -> State:
         if not self.session.suspends:
             return await self.session.save(record)
         saving = asyncio.ensure_future(self.session.save(record))

@@ -17,6 +17,7 @@ from .checkpoint import checkpoint_of, state_of
 from .protocols import CheckpointStore
 from .records import Checkpoint
 from .state import Record, State, apply
+from .triggers import reached
 from .unset import UNSET
 
 POLL_SECONDS = 0.05
@@ -162,7 +163,9 @@ class NestedSession:
         outer = Record("sub", lead.status, lead.step, subs=subs)
         # There is one business state, the lead's.
         outer.business_state, record.business_state = record.business_state, UNSET
+        reached("sub.saving")
         saved = await self._lead.save(outer)
+        reached("sub.saved")
         self.state = saved.subs[self._call_id]
         return self.state
 

@@ -48,6 +48,7 @@ from lousho_cli import (
     ToolContext,
     tool,
 )
+from lousho_cli.execution.triggers import POINTS, watching
 
 MARKED = {"gated", "ask", "fail"}
 EDITED = 9
@@ -79,17 +80,20 @@ class Fate:
     Attributes:
         kill_at: the write at which the process dies, 0 for none; `after` it is durable, or before.
         abort_at: the event at which the run is told to stop, 0 for none.
+        point: the trigger point at which the process dies, at the `kill_at`-th time it is passed.
     """
 
     kill_at: int = 0
     after: bool = False
     abort_at: int = 0
+    point: str | None = None
 
 
 fates = st.one_of(
     st.just(Fate()),
     st.builds(Fate, kill_at=st.integers(1, 8), after=st.booleans()),
     st.builds(Fate, abort_at=st.integers(1, 15)),
+    st.builds(Fate, point=st.sampled_from(POINTS), kill_at=st.integers(1, 3)),
 )
 picks = st.integers(0, 1000)
 
@@ -201,7 +205,14 @@ class Lives(RuleBasedStateMachine):
     # What happens.
 
     def _act(self, session: str, fate: Fate, action: Any) -> ExecutionResult | BaseException:
-        killer = Killer(fate.kill_at, after=fate.after)
+        killer = Killer(0 if fate.point else fate.kill_at, after=fate.after)
+        passed: Counter[str] = Counter()
+
+        def pass_by(point: str) -> None:
+            passed[point] += 1
+            if point == fate.point and passed[point] == fate.kill_at:
+                raise Killed(point)
+
         self.world.checkpoints = KillingCheckpoints(self.world.store.checkpoints, killer)
         self.world.approvals = KillingApprovals(self.world.store.approvals, killer)
         cancel, events = Cancel(), 0
@@ -213,7 +224,10 @@ class Lives(RuleBasedStateMachine):
                 cancel.cancel()
 
         try:
-            outcome: ExecutionResult = action({"cancel": cancel, "on_event": observe, "tool_concurrency": 3})
+            with watching(pass_by):
+                outcome: ExecutionResult = action(
+                    {"cancel": cancel, "on_event": observe, "tool_concurrency": 3}
+                )
         except (Killed, SDKError) as error:
             outcome_or_error: ExecutionResult | BaseException = error
             self.sessions[session].crashes += 1
