@@ -66,7 +66,10 @@ class AgentFolder:
     def request(self, approval_id: str) -> Path:
         """The file of a request; the TypeScript SDK used the raw id for its name."""
         ours, *raw = self._named(self.approvals, approval_id)
-        return next((path for path in raw if not path_exists(ours) and path_exists(path)), ours)
+        if path_exists(ours):
+            return ours
+        # A raw name may be the encoded one of another id.
+        return next((path for path in raw if _inside(path, "pending", "id") == approval_id), ours)
 
     def decision(self, approval_id: str) -> Path:
         return self.approvals / f"{encode_id(approval_id)}{DECISION_SUFFIX}"
