@@ -10,6 +10,7 @@ from ._version import __version__
 
 def main() -> None:
     """Run the command line and exit with its code. A reader that has gone away ends it quietly, with 1."""
+    _open_closed_streams()
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()
@@ -20,7 +21,22 @@ def main() -> None:
     except KeyboardInterrupt:
         # While the command line itself is being imported; a command reports its own.
         code = 130
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stderr.write(f"standard output could not be written: {error.strerror}. [LOUSHO_STORAGE_FAILED]\n")
+        code = 7
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Give a process without standard streams empty ones, or the next files would get their numbers."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _run(arguments: list[str]) -> int:

@@ -38,6 +38,18 @@ class AgentInfo:
     model: str | None
 
 
+def current_folder() -> Path:
+    """The folder the command was started in.
+
+    Raises:
+        ConfigurationError: it was removed meanwhile.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ConfigurationError("the current folder was removed", hint="cd to another folder") from None
+
+
 def find_workspace(explicit: str | None, cwd: Path) -> Path | None:
     """The workspace folder: the one named, else `LOUSHO_WORKSPACE`, else the nearest `.lousho` from `cwd` up.
 

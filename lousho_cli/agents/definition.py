@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import NotFoundError
+from ..errors import NotFoundError, StorageError
 from ..toml_file import Found, Key, one_of, read_toml, text, whole_number
 
 OnAgentDrift = Literal["warn", "error", "ignore"]
@@ -67,9 +67,25 @@ def read_definition(folder: Path) -> AgentDefinition:
     return AgentDefinition(**checked, values=values)
 
 
+def list_folder(folder: Path) -> list[str]:
+    """The names in a folder, sorted; none if there is no such folder.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StorageError(
+            f"{folder} could not be read: {error.strerror}", hint="check its permissions"
+        ) from error
+
+
 def agent_folder_names(agents: Path) -> list[str]:
     """The names of the folders in `agents` that are agents, sorted; none if there is no such folder."""
-    return sorted(file.parent.name for file in agents.glob(f"*/{AGENT_FILE}"))
+    return [name for name in list_folder(agents) if AGENT_FILE in list_folder(agents / name)]
 
 
 def agent_not_found(name: str, agents: Path, known: Iterable[str]) -> NotFoundError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import io
 import sys
 import traceback
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from types import ModuleType
 
 from ..errors import ConfigurationError
 from ..execution.tools import Tool
+from .definition import list_folder
 
 
 def import_tools(folder: Path) -> list[Tool]:
@@ -31,7 +33,9 @@ def import_tools(folder: Path) -> list[Tool]:
         ConfigurationError: a file does not import, or two different tools share a name.
     """
     folder = folder.absolute()
-    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("."))
+    if folder.is_file():
+        raise ConfigurationError(f"{folder} is not a folder", hint="put the tools into files inside it")
+    files = [folder / name for name in list_folder(folder) if name.endswith(".py") and name[0] != "."]
     if not files:
         return []
     package = _make_package(folder)
@@ -71,7 +75,7 @@ def _tools_of(package: str, file: Path) -> list[Tool]:
             f"{file} cannot be imported: its name has a dot before .py", hint="rename the file"
         )
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(_Prints()):
             module = importlib.import_module(f"{package}.{file.stem}")
     except KeyboardInterrupt:
         raise
@@ -79,6 +83,13 @@ def _tools_of(package: str, file: Path) -> list[Tool]:
     except BaseException as error:
         raise _does_not_import(file, error) from error
     return _tools_in(module)
+
+
+class _Prints(io.TextIOBase):
+    """What an imported file prints goes to stderr, which it cannot close."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
 
 
 def _tools_in(module: ModuleType) -> list[Tool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .globals import Globals, command
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
 @command
 def agents(options: Globals) -> None:
     """List the agents of the workspace."""
-    from ..workspace import list_agents, require_workspace
+    from ..workspace import current_folder, list_agents, require_workspace
 
-    found = list_agents(require_workspace(options.workspace, Path.cwd()))
+    found = list_agents(require_workspace(options.workspace, current_folder()))
     if options.json:
         print_json(
             {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +19,12 @@ from ..errors import (
     SessionBusyError,
     StorageError,
 )
-from .output import notice, print_json
+from ..render.text import escape_json
+from .output import OutputFailed, notice, print_json
 
 FAILED, WRONG_USAGE, AWAITING_APPROVAL, NOT_FOUND, BUSY, AGENT_CHANGED, STORAGE = range(1, 8)
 INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 _BY_CODE = {
     "LOUSHO_SESSION_AWAITING_APPROVAL": AWAITING_APPROVAL,
@@ -57,7 +61,7 @@ def exit_code(error: SDKError) -> int:
 def guarded(action: Callable[[], int | None], *, as_json: bool, verbose: bool) -> int:
     """Run `action` and return its exit code, or report its error and return that one's.
 
-    A closed output pipe is left to the caller: there is nobody to report it to.
+    An output that cannot be written is left to the caller: nothing more can be said there.
     """
     try:
         return action() or 0
@@ -66,12 +70,18 @@ def guarded(action: Callable[[], int | None], *, as_json: bool, verbose: bool) -
     except (KeyboardInterrupt, typer.Abort):
         notice("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputFailed):
         raise
     except Exception as error:
         if verbose:
             notice("".join(traceback.format_exception(error)))
         return _report(_describe(error), as_json)
+
+
+def error_line(error: SDKError) -> str:
+    """A deliberate error as one line of JSON."""
+    data = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+    return escape_json(json.dumps(data)) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,10 @@ def _describe(error: Exception) -> _Report:
         path = context.command_path if context else "lousho"
         message = _without_type(error.format_message())
         return _Report("LOUSHO_USAGE_INVALID", message, f"see {path} --help", error.exit_code)
+    if isinstance(error, OSError) and error.errno in _FULL:
+        # What the stores write has errors of their own: this is the output.
+        text = f"the output could not be written: {error.strerror}"
+        return _Report("LOUSHO_STORAGE_FAILED", text, "free some space, then run the command again", STORAGE)
     return _Report(
         "LOUSHO_INTERNAL",
         f"unexpected {''.join(traceback.format_exception_only(error)).strip()}",

@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..execution.cancel import Cancel
+from ..execution.sync import close_loop
 from .output import notice
 
 T = TypeVar("T")
-LEFTOVER_SECONDS = 0.2
 STOP_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -35,12 +35,14 @@ class Interrupts:
         cancel: the run's stop signal.
         started: set once the run has begun: from then on it is stopped through `cancel`.
         exit_code: 128 and the signal's number, after one came; else None.
+        left_running: whether a tool that ignores being cancelled still runs.
     """
 
     def __init__(self) -> None:
         self.cancel = Cancel()
         self.started = False
         self.exit_code: int | None = None
+        self.left_running = False
         self._task: asyncio.Task[Any] | None = None
 
     def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -59,7 +61,7 @@ class Interrupts:
             raise Interrupted(self.exit_code or 130) from None
         finally:
             restore()
-            _close(loop)
+            self.left_running = not close_loop(loop)
 
     def _install(self, loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
         before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
@@ -67,7 +69,7 @@ class Interrupts:
         def handle(number: int, _frame: object = None) -> None:
             loop.call_soon_threadsafe(self._stop, number)
             if self.exit_code is not None:
-                _exit_at_once(128 + number)
+                exit_at_once(128 + number)
             self.exit_code = 128 + number
 
         for number in STOP_SIGNALS:
@@ -88,24 +90,9 @@ class Interrupts:
             self._task.cancel()
 
 
-def _exit_at_once(code: int) -> None:
+def exit_at_once(code: int) -> None:
     """End the process now; what is saved is saved, and the next resume is a crash resume."""
     with suppress(Exception):
         sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
         sys.stderr.flush()
     os._exit(code)
-
-
-def _close(loop: asyncio.AbstractEventLoop) -> None:
-    """Close the loop without waiting for a tool that ignores being cancelled."""
-    leftover = asyncio.all_tasks(loop)
-    for task in leftover:
-        task.cancel()
-    if leftover:
-        loop.run_until_complete(asyncio.wait(leftover, timeout=LEFTOVER_SECONDS))
-    if all(task.done() for task in leftover):
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-    else:
-        # Its tasks cannot be ended: flush, and leave without the interpreter's own clean-up.
-        loop.set_exception_handler(lambda *_: None)

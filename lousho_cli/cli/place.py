@@ -18,7 +18,7 @@ from ..stores.files import real_folder
 from ..stores.folder import agent_folder, agent_folders, agents_folder
 from ..stores.ids import MAX_ID_LENGTH, check_id
 from ..stores.reader import SessionSummary
-from ..workspace import require_workspace
+from ..workspace import current_folder, require_workspace
 from .globals import Globals
 from .output import notice
 
@@ -100,7 +100,7 @@ def open_place(options: Globals) -> Place:
     Raises:
         ConfigurationError: there is none, or its configuration is wrong.
     """
-    return place_at(require_workspace(options.workspace, Path.cwd()), options)
+    return place_at(require_workspace(options.workspace, current_folder()), options)
 
 
 def place_at(workspace: Path, options: Globals) -> Place:
@@ -160,7 +160,7 @@ def refuse_taken_name(place: Place, session_id: str) -> None:
     """
     for backend in place.backends:
         other = backend.summary(session_id)
-        if other is not None:
+        if other is not None and not place.is_wanted(other.agent):
             raise ConfigurationError(
                 f"session {session_id!r} is one of agent {other.agent!r}",
                 hint="give another name, or another --agent",

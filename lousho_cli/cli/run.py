@@ -38,7 +38,7 @@ def run(
     """
     from ..errors import ConfigurationError
     from ..stores.ids import check_id
-    from ..workspace import find_workspace
+    from ..workspace import current_folder, find_workspace
     from .place import look_for_session, place_at, refuse_taken_name
     from .running import choose_agent, run_session
     from .streams import read_message
@@ -48,7 +48,7 @@ def run(
     )
     check_id(session)
     text = read_message(message)
-    workspace = find_workspace(options.workspace, Path.cwd())
+    workspace = find_workspace(options.workspace, current_folder())
     if workspace is None and not text:
         raise ConfigurationError(f"there is nothing to resume: no session {session!r}", hint="give a message")
     place = place_at(workspace or _new_workspace(), options)
@@ -70,9 +70,9 @@ def _is_finished(found: FoundSession) -> bool:
 
 def _new_workspace() -> Path:
     from ..trust import trust
-    from ..workspace import create_workspace
+    from ..workspace import create_workspace, current_folder
 
-    workspace, made = create_workspace(Path.cwd())
+    workspace, made = create_workspace(current_folder())
     if made:
         trust(workspace)
         notice(f"made {workspace} from the example: agent concierge on the offline demo model")

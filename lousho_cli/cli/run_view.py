@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from ..execution.messages import JsonObject, calls_of
-from ..execution.records import ExecutionResult
+from ..execution.records import ExecutionResult, PendingApproval
 from ..execution.state import State
 from ..render.approvals import show_approval_panel
 from ..render.console import surface_for
 from ..render.live import LiveRun
 from ..render.text import escape, escape_json
 from .globals import Globals
-from .output import notice
+from .output import notice, write_out
 from .run_options import RunFlags
 
 STATUS = {"awaiting-approval": "awaiting-approval", "aborted": "in-progress"}
@@ -51,8 +51,7 @@ class RunOutput:
     def observe(self, event: Any) -> None:
         """Show one event as it happens."""
         if self._events:
-            self._stdout.write(escape_json(json.dumps(event.to_json(), allow_nan=False)) + "\n")
-            self._stdout.flush()
+            write_out(self._stdout, escape_json(json.dumps(event.to_json(), allow_nan=False)) + "\n")
         elif event.type == "agent.drift" and (self._options.quiet or self._options.json):
             notice(f"the agent changed: {'; '.join(event.data['changes'])}")
         else:
@@ -64,23 +63,21 @@ class RunOutput:
             return
         if self._options.json:
             text = json.dumps(result_json(result, agent), indent=2, allow_nan=False)
-            self._stdout.write(escape_json(text) + "\n")
+            write_out(self._stdout, escape_json(text) + "\n")
         elif result.approval is not None:
-            self._show_approval(result)
+            self.show_approval(result.approval)
         else:
             self._show_reply(result)
-        self._stdout.flush()
 
     def _show_reply(self, result: ExecutionResult) -> None:
         shown = self._live.reply_shown and self._stdout.isatty()
         if result.text and not shown and result.finish_reason != "aborted":
-            self._stdout.write(escape(result.text) + "\n")
+            write_out(self._stdout, escape(result.text) + "\n")
         if result.finish_reason not in ("stop", "aborted"):
             notice(f"the run ended early: {result.finish_reason}")
 
-    def _show_approval(self, result: ExecutionResult) -> None:
-        approval = result.approval
-        assert approval is not None
+    def show_approval(self, approval: PendingApproval) -> None:
+        """Show what waits for a human, and how to decide it."""
         if self._options.quiet:
             notice(f"paused: approval {approval.id} of {approval.tool_name} waits for a decision")
             return

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 from ..agents.definition import read_definition
 from ..agents.folder import load_agent
 from ..config import Settings, load_settings
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, SDKError, SessionAwaitingApprovalError
 from ..execution.agent import Agent
 from ..execution.deciding import record_decision
 from ..execution.events import Event
@@ -22,10 +22,11 @@ from ..providers.resolve import resolve_model
 from ..stores.backend import Store
 from ..trust import is_trusted, trust
 from ..workspace import agent_folder, list_agents
-from .interrupts import Interrupted, Interrupts
-from .output import notice
+from .errors import error_line, exit_code
+from .interrupts import Interrupted, Interrupts, exit_at_once
+from .output import notice, write_out
 from .place import FoundApproval, FoundSession, Place
-from .questions import ask_decision, ask_trust
+from .questions import ask_decision, ask_trust, can_ask
 from .run_options import RunFlags
 from .run_view import RunOutput
 from .streams import private_stdout
@@ -187,34 +188,62 @@ def _setting_flags(flags: RunFlags) -> dict[str, Any]:
     return {name: getattr(flags, name) for name in names}
 
 
-def _run(
-    place: Place,
-    agent: str,
-    flags: RunFlags,
-    start: Callable[[LoadedRun, Live], Coroutine[Any, Any, ExecutionResult]],
-) -> int:
+Start = Callable[[LoadedRun, Live], Coroutine[Any, Any, ExecutionResult]]
+
+
+def _run(place: Place, agent: str, flags: RunFlags, start: Start) -> int:
     with private_stdout() as stdout:
-        run = load_run(place, agent, flags)
-        while True:
-            output = RunOutput(place.options, flags, stdout)
-            live = Live(output)
-            attempt = partial(start, run, live)
+        try:
+            return _attempts(place, load_run(place, agent, flags), start, stdout)
+        except SDKError as error:
+            if not flags.events:
+                raise
+            # Whoever reads lines of events gets the error as one more line.
+            write_out(stdout, error_line(error))
+            return exit_code(error)
+
+
+def _attempts(place: Place, run: LoadedRun, start: Start, stdout: TextIO) -> int:
+    """Run, and with `--ask` decide and go on, until there is nothing more to do now."""
+    while True:
+        output = RunOutput(place.options, run.flags, stdout)
+        live = Live(output)
+        try:
             with output:
-                try:
-                    result = live.interrupts.run(attempt)
-                except Interrupted as interrupted:
-                    notice("interrupted before anything was run")
-                    return interrupted.exit_code
-            output.finish(result, run.name)
-            decision = ask_decision(result.approval) if flags.ask and result.approval else None
+                result = live.interrupts.run(partial(start, run, live))
+        except Interrupted as interrupted:
+            notice("interrupted before anything was run")
+            return interrupted.exit_code
+        except SessionAwaitingApprovalError as waits:
+            decision = _ask_waiting(run, waits, output) if run.flags.ask else None
             if decision is None:
-                return _exit_code(result, live.interrupts, place)
+                raise
             start = _deciding(decision)
+            continue
+        output.finish(result, run.name)
+        decision = ask_decision(result.approval) if run.flags.ask and result.approval else None
+        if decision is None:
+            code = _exit_code(result, live.interrupts, place)
+            if live.interrupts.left_running:
+                # A tool that ignores being cancelled would keep the interpreter from ending.
+                stdout.flush()
+                exit_at_once(code)
+            return code
+        start = _deciding(decision)
 
 
-def _deciding(
-    decision: ApprovalDecision,
-) -> Callable[[LoadedRun, Live], Coroutine[Any, Any, ExecutionResult]]:
+def _ask_waiting(
+    run: LoadedRun, waits: SessionAwaitingApprovalError, output: RunOutput
+) -> ApprovalDecision | None:
+    """Ask about what a session waited for before this command came."""
+    stored = run_sync(lambda: run.store.approvals.get(waits.approval_id)) if can_ask() else None
+    if stored is None:
+        return None
+    output.show_approval(stored.pending)
+    return ask_decision(stored.pending)
+
+
+def _deciding(decision: ApprovalDecision) -> Start:
     return lambda run, live: run.decide(decision, live)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 
 from ..errors import ProviderError, SDKError
 from .conversation import ToolCall
@@ -13,6 +14,7 @@ from .records import ModelResponse
 from .values import message_of
 
 STOP_SECONDS = 5.0
+_TURN_KEYS = frozenset(("content", "tool_calls", "toolCalls"))
 
 
 async def ask(provider: Provider, request: ModelRequest, stop: asyncio.Future[None]) -> ModelResponse | None:
@@ -36,7 +38,13 @@ async def ask(provider: Provider, request: ModelRequest, stop: asyncio.Future[No
 
 async def _generate(provider: Provider, request: ModelRequest) -> ModelResponse:
     try:
-        response = ModelResponse.of(await provider.generate(request))
+        answer = await provider.generate(request)
+        if isinstance(answer, Mapping) and not answer.keys() & _TURN_KEYS:
+            raise ProviderError(
+                "the model's answer is no turn: it has neither content nor tool calls",
+                hint='return {"content": "...", "tool_calls": [...]}',
+            )
+        response = ModelResponse.of(answer)
     except SDKError:
         raise
     except BaseException as error:

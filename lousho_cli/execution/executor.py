@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from ..errors import NotFoundError
+from pydantic import ValidationError
+
+from ..errors import ConfigurationError, NotFoundError
 from .agent import Agent
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
@@ -140,7 +142,7 @@ class AgentExecutor:
                 f"there is no session {session_id!r} (steps kept: none)", code="LOUSHO_CHECKPOINT_NOT_FOUND"
             )
         seq = choose_save(session_id, kept, from_step=from_step, at=at)
-        changes = ForkPatch.of(patch or {})
+        changes = _patch(patch or {})
         reached("fork.saving")
         state = await forks.fork_session(
             session_id, seq, new_session_id, lambda source: fork_record(source, changes)
@@ -196,3 +198,15 @@ async def get_checkpoint_history(
     if not isinstance(checkpoint_store, KeepsHistory):
         return None
     return await checkpoint_store.history(session_id, limit=limit)
+
+
+def _patch(given: ForkPatch | Mapping[str, Any]) -> ForkPatch:
+    try:
+        return ForkPatch.of(given)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(str(part) for part in problem["loc"]) or "patch"
+        raise ConfigurationError(
+            f"not a fork patch: {place}: {problem['msg']}",
+            hint="it takes messages, business_state, tool_result and append_input",
+        ) from error

@@ -6,9 +6,13 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+LEFTOVER_SECONDS = 0.2
+
+_abandoned: list[asyncio.AbstractEventLoop] = []
 
 
 def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -19,13 +23,13 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(make())
+        return run_loop(make)
     outcome: list[T] = []
     problem: list[BaseException] = []
 
     def work() -> None:
         try:
-            outcome.append(asyncio.run(make()))
+            outcome.append(run_loop(make))
         except BaseException as error:
             problem.append(error)
 
@@ -36,3 +40,34 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if problem:
         raise problem[0]
     return outcome[0]
+
+
+def run_loop(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run the coroutine in a loop of its own; a tool that ignores being cancelled does not keep it open."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(make())
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+        raise
+    finally:
+        close_loop(loop)
+
+
+def close_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Close a loop, waiting shortly for what still runs in it; False if something goes on regardless."""
+    leftover = asyncio.all_tasks(loop)
+    for task in leftover:
+        task.cancel()
+    if leftover:
+        loop.run_until_complete(asyncio.wait(leftover, timeout=LEFTOVER_SECONDS))
+    if not all(task.done() for task in leftover):
+        # Its tasks cannot be ended, so it is left as it is; kept, so that they are not collected and told of.
+        _abandoned.append(loop)
+        return False
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    return True

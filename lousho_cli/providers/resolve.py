@@ -29,7 +29,10 @@ def resolve_model(name: str, folder: Path) -> Provider:
     if name.startswith(SCRIPT_PREFIX):
         from .scripted import ScriptFile
 
-        return ScriptFile(_inside(folder, name.removeprefix(SCRIPT_PREFIX)), name)
+        script = ScriptFile(_inside(folder, name.removeprefix(SCRIPT_PREFIX)), name)
+        # A script that cannot be played is told before a run takes its message in.
+        script.load()
+        return script
     likely = get_close_matches(name, [DEMO], n=1)
     hint = f"did you mean {likely[0]!r}?" if likely else "use demo, or script:FILE"
     raise ConfigurationError(f"there is no model {name!r}", hint=hint)

@@ -124,12 +124,21 @@ class ScriptFile:
             ConfigurationError: the file cannot be read or is no list of turns; says where.
             ProviderError: the script has no such turn, or the turn says so.
         """
+        turns = self.load()
+        index = self._counter.count(request)
+        if index >= len(turns):
+            raise _ran_out(f"the script {self.path}", len(turns), index + 1)
+        return await play_turn(turns[index], str)
+
+    def load(self) -> list[ScriptedTurn]:
+        """Read the file, once.
+
+        Raises:
+            ConfigurationError: it cannot be read or is no list of turns; says where.
+        """
         if self._turns is None:
             self._turns = read_script(self.path)
-        index = self._counter.count(request)
-        if index >= len(self._turns):
-            raise _ran_out(f"the script {self.path}", len(self._turns), index + 1)
-        return await play_turn(self._turns[index], str)
+        return self._turns
 
 
 class TurnCounter:

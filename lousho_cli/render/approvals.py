@@ -49,7 +49,7 @@ def _row(approval: Mapping[str, Any], now: datetime | None) -> list[Cell]:
     return [
         Cell(escape_line(str(approval.get("id", ""))), "bold"),
         Cell(escape_line(str(approval.get("sessionId") or ""))),
-        Cell(escape_line(str(approval.get("agent") or ""))),
+        Cell(escape_line(_whose(approval))),
         Cell(escape_line(str(approval.get("toolName", ""))), "cyan"),
         Cell(ago(created, now) if now else escape_line(created), "dim"),
         Cell(doubt + json_line(approval.get("args")), "magenta" if doubt else "dim"),
@@ -74,6 +74,15 @@ def show_approval_panel(
         _plain_panel(surface, approval, _commands(approval, agent, workspace))
 
 
+def _path(approval: Mapping[str, Any]) -> list[str]:
+    """The sub-agents whose call it is, outermost first."""
+    return [str(name) for name in approval.get("subagent") or ()]
+
+
+def _whose(approval: Mapping[str, Any]) -> str:
+    return " > ".join([str(approval.get("agent") or ""), *_path(approval)])
+
+
 def _commands(approval: Mapping[str, Any], agent: str | None, workspace: str | None) -> list[tuple[str, str]]:
     parts = ["lousho", "approve", str(approval.get("id", ""))]
     for flag, value in (("--agent", agent), ("--workspace", workspace)):
@@ -90,6 +99,7 @@ def _facts(approval: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = (
         ("session", approval.get("sessionId")),
         ("agent", approval.get("agent")),
+        ("sub-agent", " > ".join(_path(approval))),
         ("call", approval.get("toolCallId")),
     )
     return [(name, escape_line(str(value))) for name, value in pairs if value]

@@ -130,5 +130,6 @@ _EVENTS: dict[str, Callable[[Mapping[str, Any], list[str]], str]] = {
     "fork": _always("forked"),
     "drift": _always("agent changed"),
     "delete": _always("session deleted, history kept"),
+    "sub": _always("a sub-agent went on"),
     "save": _always("saved"),
 }

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import NotFoundError
+from ..errors import NotFoundError, StorageError
 from ..execution.checkpoint import checkpoint_of, record_of
 from ..execution.fork_stores import MakeRecord
 from ..execution.kept import KeptSaves
@@ -135,7 +135,12 @@ class FileCheckpoints:
         trail = Trail(self._limit, first=record.seq)
         trail.add(save_of(record, forked, len(data)), forked)
         history = self._folder.history(name)
-        HistoryFile(history, name, self._limit, trail, record.parent, lambda: True).changed(flush=True)
+        try:
+            HistoryFile(history, name, self._limit, trail, record.parent, lambda: True).changed(flush=True)
+        except StorageError:
+            # A fork that failed leaves nothing behind.
+            remove_file(path)
+            raise
 
     def _journal(self, session_id: str) -> Journal:
         return load_journal(self._folder, session_id, self._limit)

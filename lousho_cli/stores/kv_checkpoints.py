@@ -11,6 +11,7 @@ from ..execution.kept import KeptSaves
 from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession
 from ..execution.state import State
+from .ids import check_id
 from .kv_access import Access
 from .kv_entries import Entries, Stored, kept_entries, kept_entry, read_stored
 from .kv_hold import Hold
@@ -34,6 +35,7 @@ class KVCheckpoints:
         self._announce = announce
 
     async def open_session(self, session_id: str) -> OpenSession:
+        check_id(session_id)
         return await KVSession.open(self._access, self._keys, session_id, self._limit, self._announce)
 
     async def save(self, session_id: str, checkpoint: Checkpoint) -> None:

@@ -74,6 +74,7 @@ class Lease:
             except Timeout:
                 raise self._busy() from None
         self._path = path
+        self._pid = os.getpid()
         me = Holder.me()
         note = {"pid": me.pid, "host": me.host, "since": me.since}
         try:
@@ -86,9 +87,9 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether the locked file still is the one at its path: whoever removed it may hold a new one."""
+        """Whether this process holds it: not a child of it, and not if somebody removed the locked file."""
         try:
-            return _inode(self._path) == self._inode
+            return os.getpid() == self._pid and _inode(self._path) == self._inode
         except OSError:
             return False
 

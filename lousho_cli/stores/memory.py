@@ -14,6 +14,7 @@ from ..execution.protocols import StoredApproval
 from ..execution.records import ApprovalDecision, Checkpoint, HistoryEntry, PendingApproval
 from ..execution.session import LocalLocks, OpenSession, now, stamp
 from ..execution.state import Record, State, apply
+from .ids import check_id
 from .trail import Save, Trail, save_of
 
 
@@ -50,6 +51,7 @@ class MemoryCheckpoints:
         self._locks = LocalLocks()
 
     async def open_session(self, session_id: str) -> OpenSession:
+        check_id(session_id)
         release = self._locks.take(session_id, session_id)
         return _MemorySession(self, session_id, release)
 

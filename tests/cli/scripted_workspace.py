@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -72,6 +73,19 @@ class ScriptedWorkspace:
         )
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    def shell(self, line: str) -> subprocess.CompletedProcess[str]:
+        """A finished `lousho` process, its streams as a shell line gives them."""
+        return subprocess.run(
+            f"{shlex.join(LOUSHO)} {line}",
+            shell=True,
+            cwd=self.root,
+            env=self._environment(None),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
         )
 
     def json(self, *words: str, code: int = 0) -> Any:

@@ -346,3 +346,85 @@ def test_r3_20_model_text_cannot_steer_the_terminal(bot: ScriptedWorkspace) -> N
     done = bot.run("run", "s", "go")
     assert done.stdout == "a\\x1b[2Jb\\u202ec [bold]d[/bold]\n"
     assert bot.json("show", "s")["messages"][-1]["content"] == hostile
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
+def test_a_standard_stream_that_is_closed_changes_nothing(bot: ScriptedWorkspace, stream: str) -> None:
+    bot.make(["the reply"])
+    assert bot.shell(f"run s go {stream}").returncode == 0
+    assert bot.json("show", "s")["status"] == "finished"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "command", ["sessions --json", "sessions", "show s", "run t go -q", "run u go --json"]
+)
+def test_output_that_cannot_be_written_is_said_in_one_paragraph(bot: ScriptedWorkspace, command: str) -> None:
+    bot.make(["the reply"])
+    bot.run("run", "s", "go")
+    done = bot.shell(f"{command} >/dev/full")
+    assert done.returncode == 7
+    assert "LOUSHO_STORAGE_FAILED" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_tools_folder_that_is_none_is_refused(bot: ScriptedWorkspace) -> None:
+    bot.make(["never"])
+    (bot.agent / "tools" / "tools.py").unlink()
+    (bot.agent / "tools").rmdir()
+    (bot.agent / "tools").write_text("")
+    done = bot.run("run", "s", "go")
+    assert done.returncode == 2
+    assert "tools" in done.stderr
+
+
+def test_a_script_that_cannot_be_played_takes_no_message_in(bot: ScriptedWorkspace) -> None:
+    bot.make(["never"])
+    assert bot.run("run", "s", "go", "--model", "script:nope.json").returncode == 2
+    assert bot.run("history", "s").returncode == 4
+
+
+def test_an_error_among_events_is_one_more_line(bot: ScriptedWorkspace) -> None:
+    bot.make([calls("work")], WORK)
+    done = bot.run("run", "s", "go", "--events")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1
+    assert lines[-1]["error"]["code"] == "LOUSHO_PROVIDER_REQUEST_FAILED"
+
+
+def test_a_child_of_a_tool_cannot_save(bot: ScriptedWorkspace) -> None:
+    bot.make(
+        [calls("splits"), "done"],
+        """
+        @tool
+        async def splits() -> str:
+            "Forks, and both go on."
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                return "parent"
+            return "child"
+        """,
+    )
+    done = bot.run("run", "s", "go", "-q")
+    assert done.stdout.strip().endswith("done")
+    results = [m["content"] for m in bot.json("show", "s")["messages"] if m["role"] == "tool"]
+    assert results == ['"parent"']
+
+
+def test_a_tool_that_ignores_everything_does_not_keep_the_command(bot: ScriptedWorkspace) -> None:
+    bot.make(
+        [calls("stuck"), "went on"],
+        """
+        @tool(timeout=0.1)
+        async def stuck() -> str:
+            "Ignores being cancelled."
+            while True:
+                try:
+                    await asyncio.sleep(0.05)
+                except BaseException:
+                    pass
+        """,
+    )
+    done = bot.run("run", "s", "go")
+    assert (done.returncode, done.stdout) == (0, "went on\n")
