@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 
 class Cancel:
@@ -43,7 +48,7 @@ class Cancel:
 
         loop = asyncio.get_running_loop()
         event = asyncio.Event()
-        forget = self.on_cancel(lambda: loop.call_soon_threadsafe(event.set))
+        forget = self.on_cancel(lambda: wake(loop, event.set))
         try:
             await event.wait()
         finally:
@@ -63,3 +68,9 @@ class Cancel:
     def _forget(self, key: int) -> None:
         with self._lock:
             self._listeners.pop(key, None)
+
+
+def wake(loop: AbstractEventLoop, callback: Callable[[], object]) -> None:
+    """Call back in a loop, from any thread. A loop that was closed meanwhile has nobody left to wake."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback)

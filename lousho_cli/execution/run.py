@@ -15,7 +15,7 @@ from .approval import new_approval_id, result_message
 from .asking import ask
 from .batch import Batch, Finished, Paused, failed
 from .business_state import BusinessState
-from .cancel import Cancel
+from .cancel import Cancel, wake
 from .checkpoint import checkpoint_of
 from .conversation import Messages
 from .events import Observer
@@ -85,7 +85,7 @@ class Run:
         """Run until there is nothing more to do now; return the finish reason."""
         loop = asyncio.get_running_loop()
         stop: asyncio.Future[None] = loop.create_future()
-        forget = self._s.cancel.on_cancel(lambda: loop.call_soon_threadsafe(_resolve, stop))
+        forget = self._s.cancel.on_cancel(lambda: wake(loop, lambda: _resolve(stop)))
         try:
             return await self._loop(stop)
         except Aborted:

@@ -14,6 +14,7 @@ from rules_kit import World, asks, call, check_sent, check_transcript, kinds, re
 
 from lousho_cli import Cancel, Event, ExecutionResult, PropagatingToolError, ToolContext, tool
 from lousho_cli.execution import asking, batch
+from lousho_cli.execution.cancel import wake
 
 world = rules_kit.world
 
@@ -329,3 +330,15 @@ def test_f01_an_abort_anywhere_in_a_batch_leaves_a_session_that_goes_on(world: W
     assert said(done.messages) == ["go", "do it another way"]
     assert max(world.ledger.counts().values()) == 1
     check_sent(world.model)
+
+
+def test_a_signal_after_the_loop_was_closed_wakes_nobody() -> None:
+    cancel = Cancel()
+
+    async def leave_a_listener() -> None:
+        loop = asyncio.get_running_loop()
+        cancel.on_cancel(lambda: wake(loop, lambda: None))
+
+    asyncio.run(leave_a_listener())
+    cancel.cancel("late")
+    assert cancel.is_set()
