@@ -106,9 +106,10 @@ def create_workspace(folder: Path) -> tuple[Path, bool]:
     workspace = folder.absolute() / WORKSPACE_FOLDER
     with suppress(OSError):
         workspace.rmdir()  # An empty folder holds nothing to keep.
-    if _is_folder(workspace):
-        return workspace, False
     if _is_there(workspace):
+        # In this order: another process may put one there at any moment.
+        if _is_folder(workspace):
+            return workspace, False
         raise ConfigurationError(
             f"{workspace} is in the way: it is not a folder", hint="move it away, or choose another folder"
         )
