@@ -91,9 +91,30 @@ class StorageError(SDKError):
 
 
 class ProviderError(SDKError):
-    """The model could not be asked, or its answer could not be used."""
+    """The model could not be asked, or its answer could not be used.
+
+    Attributes:
+        status: the HTTP status it was answered with, or None.
+        retryable: whether asking again may help.
+        retry_after: seconds the provider wants to be left alone, or None.
+    """
 
     default_code = "LOUSHO_PROVIDER_REQUEST_FAILED"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        hint: str = "",
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
 
 
 class PropagatingToolError(SDKError):

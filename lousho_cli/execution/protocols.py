@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from .conversation import Messages
@@ -30,6 +30,36 @@ class ToolSchema:
     parameters: Mapping[str, Any]
 
 
+Thinking = bool | Literal["minimal", "low", "medium", "high", "xhigh"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How a model is asked. What is None is left to the provider; what a provider does not know it ignores.
+
+    Attributes:
+        temperature: 0 and up.
+        max_tokens: the longest answer, in tokens.
+        thinking: whether to reason first, or how hard.
+        tool_choice: `auto`, `required`, `none`, or the name of the tool that must be called.
+        parallel_tool_calls: whether one turn may ask for several calls.
+        stop: texts that end the answer.
+        seed: for providers that can repeat themselves.
+        timeout: seconds one request may take.
+        extra_body: further fields of the request's body, as the provider names them.
+    """
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    thinking: Thinking | None = None
+    tool_choice: str | None = None
+    parallel_tool_calls: bool | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    timeout: float | None = None
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One question to the model.
@@ -39,18 +69,62 @@ class ModelRequest:
         tools: what the model may call.
         model: the model's id, or None for the provider's own.
         session_id: the session it is asked for, or None.
+        settings: how it is asked.
+        output: the JSON schema of the final answer, or None for free text.
     """
 
     messages: Messages
     tools: Sequence[ToolSchema] = ()
     model: str | None = None
     session_id: str | None = None
+    settings: ModelSettings = ModelSettings()
+    output: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More of the model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """More of a tool call that the model is writing: the `index`-th of the turn, from 0."""
+
+    index: int
+    name: str = ""
+    arguments: str = ""
+
+
+ModelDelta = TextDelta | ReasoningDelta | CallDelta
 
 
 class Provider(Protocol):
-    """A model. `generate` returns one finished turn or raises; a turn cut short must raise."""
+    """A model. `generate` returns one finished turn or raises; a turn cut short must raise.
+
+    Raise a `ProviderError` that is `retryable` where asking again may help.
+    """
 
     async def generate(self, request: ModelRequest) -> ModelResponse | Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A provider that can tell a turn while the model writes it.
+
+    The last thing a stream yields is the whole turn. A stream that ends without it was cut, and counts for
+    nothing.
+    """
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelResponse]: ...
 
 
 class CheckpointStore(Protocol):
