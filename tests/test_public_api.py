@@ -31,7 +31,10 @@ FURTHER = """
 """.split()
 """What it has beyond that: what the signatures of the promised names are made of, and the version."""
 
-PROMISED_FOR_TESTS = "ScriptedModel checkpoint_store_contract approval_store_contract".split()
+PROMISED_FOR_TESTS = """
+    ScriptedModel checkpoint_store_contract approval_store_contract
+    record_files FileRecording disk_states DiskState
+""".split()
 """What `lousho_cli.testing` is to have."""
 
 NAMES = [(lousho_cli, name) for name in lousho_cli.__all__] + [

@@ -1,5 +1,7 @@
 """The few file operations the file store is made of, each with its guarantee spelled out.
 
+Whatever the file store changes on the disk, it changes here: the crash tests record the calls of this module.
+
 Links are not followed, only regular files are read, everything is made readable by its owner alone. An
 OSError leaves here as a StorageError that names the file.
 """
@@ -52,14 +54,27 @@ def storage(path: Path, doing: str) -> Iterator[None]:
 
 def data_sync(fd: int) -> None:
     """Force a file's data, and its size, onto the disk."""
+    if sys.platform != "darwin" and hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        full_sync(fd)
+
+
+def full_sync(fd: int) -> None:
+    """Force a file's data and all that is known of it onto the disk."""
     if sys.platform == "darwin":
         import fcntl
 
+        # The plain call leaves the data in the drive's own cache there.
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-    elif hasattr(os, "fdatasync"):
-        os.fdatasync(fd)
     else:
         os.fsync(fd)
+
+
+def cut_file(fd: int, size: int) -> None:
+    """Let a file end after `size` bytes, and go on writing there."""
+    os.ftruncate(fd, size)
+    os.lseek(fd, size, os.SEEK_SET)
 
 
 def sync_folder(folder: Path) -> None:
@@ -85,7 +100,7 @@ def make_folder(folder: Path) -> None:
         missing = [parent for parent in folder.parents if not parent.exists()]
         for parent in reversed(missing):
             with suppress(FileExistsError):
-                parent.mkdir()
+                os.mkdir(parent)
             sync_folder(parent.parent)
         with suppress(FileExistsError):
             os.mkdir(folder, PRIVATE_FOLDER)
@@ -216,7 +231,7 @@ def _write_temporary(path: Path, data: bytes, durable: bool) -> Path:
         try:
             write_all(fd, data)
             if durable:
-                os.fsync(fd)
+                full_sync(fd)
         finally:
             os.close(fd)
     except BaseException:

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from ..errors import SessionBusyError, StorageError
 from ..execution.fork_stores import fork_name, name_taken
 from ..execution.session import Holder
-from .files import PRIVATE_FILE, make_folder, read_file, replace_file, storage
+from .files import PRIVATE_FILE, make_folder, read_file, remove_file, replace_file, storage
 from .ids import encode_id
 from .journal import json_bytes
 
@@ -94,8 +94,8 @@ class Lease:
             return False
 
     def release(self) -> None:
-        with suppress(OSError):
-            self._folder.holder(self._session_id).unlink()
+        with suppress(StorageError):
+            remove_file(self._folder.holder(self._session_id))
         self._lock.release()
 
     def _busy(self) -> SessionBusyError:

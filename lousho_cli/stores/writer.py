@@ -7,8 +7,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import SessionBusyError
-from .files import create_file, data_sync, make_folder, open_regular, storage, sync_folder, write_all
+from ..errors import SessionBusyError, StorageError
+from .files import (
+    create_file,
+    cut_file,
+    data_sync,
+    full_sync,
+    make_folder,
+    open_regular,
+    remove_file,
+    storage,
+    sync_folder,
+    write_all,
+)
 
 
 class JournalWriter:
@@ -75,8 +86,7 @@ class JournalWriter:
         with storage(self._path, "opened"):
             self._fd = open_regular(self._path, os.O_RDWR)
             try:
-                os.ftruncate(self._fd, self._end)
-                os.lseek(self._fd, self._end, os.SEEK_SET)
+                cut_file(self._fd, self._end)
                 # The runner before may have died between its write and its sync: what this one goes on from
                 # has to be on disk before anything depends on it.
                 data_sync(self._fd)
@@ -90,17 +100,16 @@ class JournalWriter:
         make_folder(self._path.parent)
         with storage(self._path, "written"):
             # A leftover here holds no valid save: a crash came before its first one was on disk.
-            with suppress(FileNotFoundError):
-                os.unlink(self._path)
+            remove_file(self._path)
             fd = create_file(self._path)
             try:
                 write_all(fd, data)
-                os.fsync(fd)
+                full_sync(fd)
                 sync_folder(self._path.parent)
             except OSError:
                 os.close(fd)
-                with suppress(OSError):
-                    os.unlink(self._path)
+                with suppress(StorageError):
+                    remove_file(self._path)
                 raise
             self._fd = fd
             self._remember()
@@ -124,5 +133,4 @@ class JournalWriter:
 
     def _cut_back(self) -> None:
         with suppress(OSError):
-            os.ftruncate(self._fd, self._end)
-            os.lseek(self._fd, self._end, os.SEEK_SET)
+            cut_file(self._fd, self._end)

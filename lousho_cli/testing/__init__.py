@@ -24,6 +24,14 @@ in.
             return MyStore(tmp_path).checkpoints
 
 The suites need pytest, and no plugin of it; nothing else here does.
+
+`record_files` records what file stores do on the disk, and `disk_states` makes of that every state in which a
+power cut may leave it:
+
+    with record_files(root) as recording:
+        create_agent(provider=model, store=FileStore(root)).send_sync("Tea?", session_id="s")
+    for state in disk_states(recording):
+        state.write_to(new_folder)
 """
 
 from __future__ import annotations
@@ -39,20 +47,39 @@ from ..providers.scripted import ScriptedModel
 if TYPE_CHECKING:
     from .approval_contract import approval_store_contract
     from .checkpoint_contract import checkpoint_store_contract
+    from .disk import DiskState
+    from .disk_states import disk_states
+    from .file_operations import FileRecording
+    from .file_recorder import record_files
 
 _SUITES = {
     "approval_store_contract": "approval_contract",
     "checkpoint_store_contract": "checkpoint_contract",
 }
+_CRASH_KIT = {
+    "DiskState": "disk",
+    "FileRecording": "file_operations",
+    "disk_states": "disk_states",
+    "record_files": "file_recorder",
+}
 
-__all__ = ["ScriptedModel", "approval_store_contract", "checkpoint_store_contract"]
+__all__ = [
+    "DiskState",
+    "FileRecording",
+    "ScriptedModel",
+    "approval_store_contract",
+    "checkpoint_store_contract",
+    "disk_states",
+    "record_files",
+]
 
 
 def __getattr__(name: str) -> Any:
-    module = _SUITES.get(name)
+    module = _SUITES.get(name) or _CRASH_KIT.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _explain_asserts()
+    if name in _SUITES:
+        _explain_asserts()
     value = getattr(import_module(f".{module}", __name__), name)
     globals()[name] = value
     return value

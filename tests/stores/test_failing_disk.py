@@ -221,7 +221,8 @@ def test_f22_a_disk_that_stays_broken_loses_nothing_that_was_saved(
     whole = first_run(tmp_path / "whole", disk)
     disk.error = error
     for n, call in enumerate(whole):
-        if call.split()[0] not in broken:
+        # What the holder's file says is for messages only: if it stays behind, nothing is wrong.
+        if call.split()[0] not in broken or call == "unlink locks/s.json":
             continue
         bench = bench_with_folder(tmp_path / str(n))
         disk.done = []
