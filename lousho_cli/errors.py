@@ -9,6 +9,7 @@
     ├── AgentChangedError               the agent is not the one the session was started with
     ├── StorageError                    the disk, a permission, damaged or newer data
     ├── ProviderError                   the model could not be asked
+    ├── CassetteError                   recorded answers are damaged, or there is none for a request
     └── PropagatingToolError            raised by a tool to end the run
 
 The message says what is wrong, `hint` what to do about it. `code` is stable and meant for programs.
@@ -115,6 +116,12 @@ class ProviderError(SDKError):
         self.status = status
         self.retryable = retryable
         self.retry_after = retry_after
+
+
+class CassetteError(SDKError):
+    """A cassette cannot be used, or holds no answer to a request. The model itself was not asked."""
+
+    default_code = "LOUSHO_CASSETTE_INVALID"
 
 
 class PropagatingToolError(SDKError):
