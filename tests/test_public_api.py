@@ -33,7 +33,7 @@ FURTHER = """
 
 PROMISED_FOR_TESTS = """
     ScriptedModel checkpoint_store_contract approval_store_contract
-    record_files FileRecording disk_states DiskState
+    record_files FileRecording disk_states DiskState record_replay
 """.split()
 """What `lousho_cli.testing` is to have."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..execution.agent import Agent
+from ..execution.protocols import Provider
 from ..providers.resolve import resolve_model
 from ..toml_file import read_text
 from .definition import OnAgentDrift, agent_folder_names, read_definition
@@ -14,6 +16,9 @@ from .tool_files import import_tools
 INSTRUCTIONS_FILE = "instructions.md"
 TOOLS_FOLDER = "tools"
 SUBAGENTS_FOLDER = "subagents"
+
+ProviderOf = Callable[[str, Path], Provider]
+"""From a model's name and the folder of its agent to the model."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +44,20 @@ class LoadedAgent:
     on_agent_drift: OnAgentDrift | None
 
 
-def load_agent(folder: Path, *, name: str | None = None, model: str | None = None) -> LoadedAgent:
+def load_agent(
+    folder: Path,
+    *,
+    name: str | None = None,
+    model: str | None = None,
+    provider_of: ProviderOf = resolve_model,
+) -> LoadedAgent:
     """Load the agent of a folder: `agent.toml`, `instructions.md`, `tools/*.py` and `subagents/`.
 
     Args:
         folder: the agent's folder.
         name: the agent's name, or None for the folder's.
         model: the model's name, over the one in `agent.toml`.
+        provider_of: makes the models of sub-agents that name their own.
 
     Raises:
         NotFoundError: the folder is no agent; code `LOUSHO_AGENT_NOT_FOUND`.
@@ -60,7 +72,7 @@ def load_agent(folder: Path, *, name: str | None = None, model: str | None = Non
         tools=import_tools(folder / TOOLS_FOLDER),
         model=chosen,
         description=definition.description,
-        subagents=_subagents(folder / SUBAGENTS_FOLDER),
+        subagents=_subagents(folder / SUBAGENTS_FOLDER, provider_of),
         max_steps=definition.max_steps,
     )
     return LoadedAgent(
@@ -74,7 +86,7 @@ def load_agent(folder: Path, *, name: str | None = None, model: str | None = Non
     )
 
 
-def _subagents(folder: Path) -> list[Agent]:
+def _subagents(folder: Path, provider_of: ProviderOf) -> list[Agent]:
     """The agents of `subagents/`, each a folder like its lead's. One without a model uses its lead's.
 
     Links are not followed, so a folder cannot hold itself.
@@ -84,9 +96,9 @@ def _subagents(folder: Path) -> list[Agent]:
         path = folder / name
         if path.is_symlink():
             continue
-        agent = load_agent(path).agent
+        agent = load_agent(path, provider_of=provider_of).agent
         if isinstance(agent.model, str):
-            agent.provider = resolve_model(agent.model, path)
+            agent.provider = provider_of(agent.model, path)
         agents.append(agent)
     return agents
 

@@ -42,13 +42,17 @@ def approve(
     ask: opt.Ask = False,
     trust: opt.Trust = False,
     events: opt.Events = False,
+    cassette: opt.Cassette = None,
+    record: opt.Record = False,
+    replay: opt.Replay = False,
 ) -> int:
     """Approve or reject a waiting tool call, and go on with its run."""
     from .place import find_approval, open_place
 
     flags = opt.run_flags(
-        model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events
-    )
+        model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events,
+        opt.cassette_flags(cassette, record, replay),
+    )  # fmt: skip
     place = open_place(options)
     found = find_approval(place, approval)
     decision = _decision(found.approval_id, reject, note, edit, result)

@@ -27,14 +27,18 @@ def resume(
     ask: opt.Ask = False,
     trust: opt.Trust = False,
     events: opt.Events = False,
+    cassette: opt.Cassette = None,
+    record: opt.Record = False,
+    replay: opt.Replay = False,
 ) -> int:
     """Finish the unfinished run of a session. If there is none, say so and exit 0."""
     from ..errors import NothingToDoError
     from .place import find_session, open_place
 
     flags = opt.run_flags(
-        model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events
-    )
+        model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events,
+        opt.cassette_flags(cassette, record, replay),
+    )  # fmt: skip
     place = open_place(options)
     found = find_session(place, session)
     newest = found.backend.summary(found.session_id)

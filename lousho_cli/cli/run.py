@@ -31,6 +31,9 @@ def run(
     ask: opt.Ask = False,
     trust: opt.Trust = False,
     events: opt.Events = False,
+    cassette: opt.Cassette = None,
+    record: opt.Record = False,
+    replay: opt.Replay = False,
 ) -> int:
     """Send a message to a session; resume first what is unfinished.
 
@@ -44,8 +47,9 @@ def run(
     from .streams import read_message
 
     flags = opt.run_flags(
-        model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events
-    )
+        model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events,
+        opt.cassette_flags(cassette, record, replay),
+    )  # fmt: skip
     check_id(session)
     text = read_message(message)
     workspace = find_workspace(options.workspace, current_folder())
@@ -60,7 +64,7 @@ def run(
     if found is not None:
         return run_session(place, found.agent, found.session_id, text, flags)
     refuse_taken_name(place, session)
-    return run_session(place, choose_agent(place), session, text, flags)
+    return run_session(place, choose_agent(place), session, text, flags.for_new_session())
 
 
 def _is_finished(found: FoundSession) -> bool:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import ConfigurationError
 from ..execution.unset import UNSET
+
+if TYPE_CHECKING:
+    from ..providers.cassette_model import Mode
 
 Model = Annotated[str | None, typer.Option("--model", metavar="MODEL", help="Use this model.")]
 MaxSteps = Annotated[
@@ -38,7 +42,36 @@ Wait = Annotated[
 ]
 Ask = Annotated[bool, typer.Option("--ask", help="Ask for approvals here, and go on.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Trust this workspace: its Python files may run.")]
+Cassette = Annotated[
+    str | None,
+    typer.Option(
+        "--cassette",
+        metavar="FILE",
+        help="Take the model's answers from this file; record there what it lacks.",
+    ),
+]
+Record = Annotated[
+    bool, typer.Option("--record", help="With --cassette: ask the model every time, and record it.")
+]
+Replay = Annotated[
+    bool, typer.Option("--replay", help="With --cassette: never ask the model; what is missing is an error.")
+]
 Events = Annotated[bool, typer.Option("--events", help="Print each event as a line of JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class CassetteFlags:
+    """A cassette to run on.
+
+    Attributes:
+        path: its file.
+        mode: `record`, `replay` or `auto`.
+        anew: whether a recording starts from nothing.
+    """
+
+    path: Path
+    mode: Mode
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +87,31 @@ class RunFlags:
     ask: bool = False
     trust: bool = False
     events: bool = False
+    cassette: CassetteFlags | None = None
+
+    def for_new_session(self) -> RunFlags:
+        """The same for a session that is not there yet: its recording starts from nothing."""
+        if self.cassette is None:
+            return self
+        return replace(self, cassette=replace(self.cassette, anew=True))
+
+
+def cassette_flags(file: str | None, record: bool, replay: bool) -> CassetteFlags | None:
+    """The cassette that a command line asks for.
+
+    Raises:
+        ConfigurationError: it says no file, or two modes.
+    """
+    if record and replay:
+        raise ConfigurationError("--record and --replay exclude each other", hint="keep one of them")
+    if not file:
+        if record or replay or file is not None:
+            raise ConfigurationError(
+                f"{'--record' if record else '--replay' if replay else '--cassette'} needs a file",
+                hint="add --cassette FILE",
+            )
+        return None
+    return CassetteFlags(Path(file), "record" if record else "replay" if replay else "auto")
 
 
 def run_flags(
@@ -66,10 +124,13 @@ def run_flags(
     ask: bool,
     trust: bool,
     events: bool,
+    cassette: CassetteFlags | None,
 ) -> RunFlags:
     """The flags of a command line, its JSON parsed."""
     state = parse_json(business_state, "--business-state")
-    return RunFlags(model, max_steps, tool_concurrency, on_agent_drift, state, wait, ask, trust, events)
+    return RunFlags(
+        model, max_steps, tool_concurrency, on_agent_drift, state, wait, ask, trust, events, cassette
+    )
 
 
 def parse_json(text: str | None, flag: str) -> Any:

@@ -18,10 +18,10 @@ from ..execution.executor import AgentExecutor, resume_after_approval
 from ..execution.protocols import Provider, StoredApproval
 from ..execution.records import ApprovalDecision, ExecutionResult
 from ..execution.sync import run_sync
-from ..providers.resolve import resolve_model
 from ..stores.backend import Store
 from ..trust import is_trusted, trust
 from ..workspace import agent_folder, list_agents
+from .cassette import CassetteTape
 from .errors import error_line, exit_code
 from .interrupts import Interrupted, Interrupts, exit_at_once
 from .output import notice, write_out
@@ -45,6 +45,7 @@ class LoadedRun:
     store: Store
     settings: Settings
     flags: RunFlags
+    tape: CassetteTape
 
     async def send(self, session_id: str, message: str | None, live: Live) -> ExecutionResult:
         """Send a message, or just resume."""
@@ -175,12 +176,13 @@ def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     settings = load_settings(place.workspace, flags=_setting_flags(flags)).for_agent(
         read_definition(folder).values
     )
-    provider = resolve_model(settings.model, folder)
-    loaded = load_agent(folder, name=agent, model=settings.model)
+    tape = CassetteTape(flags.cassette)
+    provider = tape.provider_of(settings.model, folder)
+    loaded = load_agent(folder, name=agent, model=settings.model, provider_of=tape.provider_of)
     # A resume keeps the limit its run began with; only a flag changes it on the way.
     loaded.agent.max_steps = settings.max_steps
     store = place.backend_of(agent).store()
-    return LoadedRun(agent, loaded.agent, provider, store, settings, flags)
+    return LoadedRun(agent, loaded.agent, provider, store, settings, flags, tape)
 
 
 def _setting_flags(flags: RunFlags) -> dict[str, Any]:
@@ -194,7 +196,9 @@ Start = Callable[[LoadedRun, Live], Coroutine[Any, Any, ExecutionResult]]
 def _run(place: Place, agent: str, flags: RunFlags, start: Start) -> int:
     with private_stdout() as stdout:
         try:
-            return _attempts(place, load_run(place, agent, flags), start, stdout)
+            run = load_run(place, agent, flags)
+            with run.tape:
+                return _attempts(place, run, start, stdout)
         except SDKError as error:
             if not flags.events:
                 raise
@@ -221,6 +225,7 @@ def _attempts(place: Place, run: LoadedRun, start: Start, stdout: TextIO) -> int
             start = _deciding(decision)
             continue
         output.finish(result, run.name)
+        run.tape.ended(result.finish_reason)
         decision = ask_decision(result.approval) if run.flags.ask and result.approval else None
         if decision is None:
             code = _exit_code(result, live.interrupts, place)

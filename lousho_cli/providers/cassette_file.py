@@ -82,6 +82,42 @@ def write_json(path: Path, value: Any) -> None:
         _replace(path, data)
 
 
+def check_writable(path: Path) -> None:
+    """See that a file can be put there; its folder is made if it is missing.
+
+    Raises:
+        CassetteError: something that is no regular file is in its place.
+        StorageError: it cannot be written.
+    """
+    with _storage(path, "written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_other_kinds(path)
+        _new_file(path).unlink()
+
+
+def copy_of(path: Path) -> Path:
+    """Where the copy of a cassette lies that is recorded anew."""
+    return path.with_name(f"{path.name}.old")
+
+
+def keep_copy(path: Path) -> Path:
+    """Copy the file, unless there is a copy; returns where it is."""
+    copy = copy_of(path)
+    if not os.path.lexists(copy):
+        data = _read(path)
+        if data is not None:
+            with _storage(copy, "written"):
+                _replace(copy, data)
+    return copy
+
+
+def remove_copy(path: Path) -> None:
+    """Remove the copy of a file, if there is one."""
+    copy = copy_of(path)
+    with _storage(copy, "removed"):
+        copy.unlink(missing_ok=True)
+
+
 def _read(path: Path) -> bytes | None:
     with _storage(path, "read"):
         try:
@@ -106,19 +142,25 @@ def _read(path: Path) -> bytes | None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED | _BINARY, MODE)
+    temporary = _new_file(path)
     try:
-        with os.fdopen(fd, "wb") as file:
+        with temporary.open("r+b") as file:
             file.write(data)
             file.flush()
-            os.fsync(fd)
+            os.fsync(file.fileno())
         temporary.chmod(MODE)
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _new_file(path: Path) -> Path:
+    """An empty file beside `path`, under a name that nothing had."""
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED, MODE))
+    return temporary
 
 
 @contextmanager

@@ -65,7 +65,16 @@ class Tape:
         Args:
             provider: the live model, or a function that makes it when it is first needed; never touched in
                 a replay.
+
+        Raises:
+            ConfigurationError: there is none, and it is to be recorded.
         """
+        if provider is None and self.mode == "record":
+            raise ConfigurationError(
+                "there is no model to record",
+                code="LOUSHO_CONFIG_MISSING_PROVIDER",
+                hint="give a provider, or replay",
+            )
         return CassetteModel(self, provider)
 
     def read(self, request: ModelRequest) -> Asked:
@@ -86,7 +95,7 @@ class Tape:
             self._used.add(id(call))
             return ModelResponse.model_validate(call.response)
         if self.mode == "replay":
-            raise self._miss(asked)
+            raise self.miss(asked)
         return None
 
     def begin(self, asked: Asked, model: str | None) -> RecordedCall:
@@ -147,7 +156,8 @@ class Tape:
                 hint="restore the request, or record it again",
             )
 
-    def _miss(self, asked: Asked) -> CassetteError:
+    def miss(self, asked: Asked) -> CassetteError:
+        """The error that says why there is no answer, and what differs."""
         calls = self.run.calls
         hint = "record it (--record, or mode record), or undo what changed the request"
         if not calls:
@@ -198,7 +208,7 @@ class CassetteModel:
         recorded = self.tape.take(asked)
         if recorded is not None:
             return recorded
-        provider = self._live()
+        provider = self._live(asked)
         model = request.model or _model_id(provider)
         call = self.tape.begin(asked, model)
         finished = False
@@ -220,7 +230,7 @@ class CassetteModel:
             async for piece in _as_one_piece(recorded):
                 yield piece
             return
-        provider = self._live()
+        provider = self._live(asked)
         model = request.model or _model_id(provider)
         call = self.tape.begin(asked, model)
         finished = False
@@ -234,13 +244,9 @@ class CassetteModel:
             if not finished:
                 self.tape.drop(call)
 
-    def _live(self) -> Provider:
+    def _live(self, asked: Asked) -> Provider:
         if self._provider is None:
-            raise ConfigurationError(
-                "there is no model to record",
-                code="LOUSHO_CONFIG_MISSING_PROVIDER",
-                hint="give a provider, or replay",
-            )
+            raise self.tape.miss(asked)
         if self._made is None:
             given = self._provider
             self._made = cast("Provider", given if hasattr(given, "generate") else given())

@@ -23,6 +23,11 @@ in.
         def store(self, tmp_path):
             return MyStore(tmp_path).checkpoints
 
+`record_replay` keeps a real model's answers in a file and plays them from then on.
+
+    with record_replay("cassettes/tea.json", provider="openai:gpt-5-mini") as model:
+        assert "tea" in create_agent(provider=model).send_sync("Tea?").text
+
 The suites need pytest, and no plugin of it; nothing else here does.
 
 `record_files` records what file stores do on the disk, and `disk_states` makes of that every state in which a
@@ -46,6 +51,7 @@ from ..providers.scripted import ScriptedModel
 
 if TYPE_CHECKING:
     from .approval_contract import approval_store_contract
+    from .cassettes import record_replay
     from .checkpoint_contract import checkpoint_store_contract
     from .disk import DiskState
     from .disk_states import disk_states
@@ -62,6 +68,7 @@ _CRASH_KIT = {
     "disk_states": "disk_states",
     "record_files": "file_recorder",
 }
+_CASSETTES = {"record_replay": "cassettes"}
 
 __all__ = [
     "DiskState",
@@ -71,11 +78,12 @@ __all__ = [
     "checkpoint_store_contract",
     "disk_states",
     "record_files",
+    "record_replay",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    module = _SUITES.get(name) or _CRASH_KIT.get(name)
+    module = _SUITES.get(name) or _CRASH_KIT.get(name) or _CASSETTES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _SUITES:

@@ -1,0 +1,56 @@
+"""The cassette of a command that runs an agent: `--cassette FILE`, with `--record` or `--replay`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+from ..execution.protocols import Provider
+from ..providers.resolve import resolve_model
+from .output import notice
+from .run_options import CassetteFlags
+
+
+class CassetteTape:
+    """Makes the models of a run: the live ones, or on the cassette that was asked for.
+
+    A context manager: when it ends, a recording that did not come to its end is told of.
+
+    Raises:
+        CassetteError: the cassette cannot be used.
+    """
+
+    def __init__(self, flags: CassetteFlags | None) -> None:
+        self._flags = flags
+        self._finished = False
+        if flags is None:
+            self._recording = None
+            return
+        from ..providers.recording import Recording
+
+        self._recording = Recording(flags.path, flags.mode, anew=flags.anew)
+
+    def provider_of(self, name: str, folder: Path) -> Provider:
+        """The model of that name. A replay needs none, so it is not even looked for."""
+        if self._recording is None or self._flags is None:
+            return resolve_model(name, folder)
+        live = None if self._flags.mode == "replay" else resolve_model(name, folder)
+        return self._recording.model(live)
+
+    def ended(self, finish_reason: str) -> None:
+        """The run, or the part of it that was possible, came to its end."""
+        self._finished = finish_reason not in ("aborted", "error")
+
+    def __enter__(self) -> CassetteTape:
+        if self._recording is not None and self._recording.replaces:
+            notice(f"recording; until the run is done the old cassette is kept as {self._recording.copy}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._recording is None:
+            return
+        kept = self._recording.close(finished=self._finished and error is None)
+        if kept is not None:
+            notice(f"the recording was interrupted; {kept} is the cassette as it was before")
