@@ -98,6 +98,8 @@ class ProviderError(SDKError):
         status: the HTTP status it was answered with, or None.
         retryable: whether asking again may help.
         retry_after: seconds the provider wants to be left alone, or None.
+        usage: what the request cost all the same, as `Usage` or a mapping like it; None if nothing is known.
+        attempts: how many times the model was asked before this was raised.
     """
 
     default_code = "LOUSHO_PROVIDER_REQUEST_FAILED"
@@ -111,11 +113,14 @@ class ProviderError(SDKError):
         status: int | None = None,
         retryable: bool = False,
         retry_after: float | None = None,
+        usage: object | None = None,
     ) -> None:
         super().__init__(message, code=code, hint=hint)
         self.status = status
         self.retryable = retryable
         self.retry_after = retry_after
+        self.usage = usage
+        self.attempts = 1
 
 
 class CassetteError(SDKError):

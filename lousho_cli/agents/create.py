@@ -18,7 +18,9 @@ from ..execution.events import Event
 from ..execution.executor import AgentExecutor, get_checkpoint_history, resume_after_approval
 from ..execution.hooks import Hooks
 from ..execution.intake import Input
-from ..execution.protocols import ApprovalStore, CheckpointStore, Provider, StoredApproval
+from ..execution.model_settings import settings_of
+from ..execution.patience import RetryPolicy
+from ..execution.protocols import ApprovalStore, CheckpointStore, ModelSettings, Provider, StoredApproval
 from ..execution.records import (
     ApprovalDecision,
     ExecutionResult,
@@ -57,6 +59,9 @@ def create_agent(
     tool_concurrency: int | None = None,
     on_agent_drift: str = "warn",
     hooks: Hooks | None = None,
+    model_settings: ModelSettings | Mapping[str, Any] | None = None,
+    retries: RetryPolicy | Mapping[str, Any] | None = None,
+    fallbacks: Iterable[Provider | str] | None = None,
 ) -> DurableAgent:
     """Make an agent that keeps its sessions in a store.
 
@@ -72,9 +77,12 @@ def create_agent(
         tool_concurrency: tool calls of one turn that run at once; default 8.
         on_agent_drift: `warn`, `error` or `ignore`.
         hooks: functions around model and tool calls.
+        model_settings: how the model is asked: temperature, timeout and the like.
+        retries: when to ask the model again after a failure that may pass; default 4 attempts.
+        fallbacks: models, or names of models, to ask in this order where the first cannot be asked.
 
     Raises:
-        ConfigurationError: there is no model, or two tools share a name.
+        ConfigurationError: there is no model, two tools share a name, or a setting is impossible.
     """
     if provider is None:
         if not isinstance(model, str):
@@ -94,6 +102,9 @@ def create_agent(
         provider=provider,
         hooks=hooks,
         max_steps=max_steps,
+        model_settings=settings_of(model_settings),
+        retries=retries,
+        fallbacks=None if fallbacks is None else [_model(each) for each in fallbacks],
     )
     options = {
         "approval_ttl": approval_ttl,
@@ -102,6 +113,10 @@ def create_agent(
         "hooks": hooks,
     }
     return DurableAgent(agent, provider, store, options)
+
+
+def _model(given: Provider | str) -> Provider:
+    return resolve_model(given, Path.cwd()) if isinstance(given, str) else given
 
 
 class DurableAgent:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..errors import ConfigurationError
+from .patience import RetryPolicy
 from .tools import Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from .hooks import Hooks
-    from .protocols import Provider
+    from .protocols import ModelSettings, Provider
 
 T = TypeVar("T")
 
@@ -51,6 +52,11 @@ class Agent:
         hooks: its hooks where it is a sub-agent; None for its lead's.
         max_steps: how many model turns a new run of it may take, unless the caller says; None for the
             engine's default.
+        model_settings: how its model is asked, as `ModelSettings` or a mapping like it.
+        retries: when to ask again after a failure, as `RetryPolicy` or a mapping like it; None for its lead's
+            where it is a sub-agent, else for the default.
+        fallbacks: the models to ask, in this order, where its own cannot be asked; None for its lead's where
+            it is a sub-agent that uses its lead's model.
     """
 
     def __init__(
@@ -65,6 +71,9 @@ class Agent:
         provider: Provider | None = None,
         hooks: Hooks | None = None,
         max_steps: int | None = None,
+        model_settings: ModelSettings | Mapping[str, Any] | None = None,
+        retries: RetryPolicy | Mapping[str, Any] | None = None,
+        fallbacks: Iterable[Provider] | None = None,
     ) -> None:
         if max_steps is not None and max_steps < 1:
             raise ConfigurationError(f"max_steps is {max_steps}", hint="use a number from 1")
@@ -79,6 +88,9 @@ class Agent:
         self.provider = provider
         self.hooks = hooks
         self.max_steps = max_steps
+        self.model_settings = model_settings
+        self.retries = None if retries is None else RetryPolicy.of(retries)
+        self.fallbacks = None if fallbacks is None else tuple(fallbacks)
 
     @property
     def is_dynamic(self) -> bool:

@@ -1,72 +1,154 @@
-"""Asking the model for one turn, until it answers or the run is to stop."""
+"""Asking for one turn with patience: again after a failure that may pass, then another model."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from ..errors import ProviderError, SDKError
-from .conversation import ToolCall
-from .preparation import is_genuine
-from .protocols import ModelRequest, Provider
-from .records import ModelResponse
-from .values import message_of
+from ..errors import ProviderError
+from .attempt import Listener, attempt
+from .messages import JsonObject, UsageData
+from .patience import RetryPolicy, give_up
+from .protocols import ModelDelta, ModelRequest, Provider, ReasoningDelta, TextDelta
+from .records import ModelResponse, Usage
+from .telling import Teller
+from .turns import usage_data
 
-STOP_SECONDS = 5.0
-_TURN_KEYS = frozenset(("content", "tool_calls", "toolCalls"))
+
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """A model that may be asked, and what it is called."""
+
+    provider: Provider
+    name: str
 
 
-async def ask(provider: Provider, request: ModelRequest, stop: asyncio.Future[None]) -> ModelResponse | None:
-    """One finished turn; None if the run was told to stop first. A turn that ended before that counts.
+@dataclass(slots=True)
+class Told:
+    """What was told of a turn while the model wrote it."""
 
-    Raises:
-        ProviderError: the model could not be asked, or ended its turn with an error.
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    anything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A finished turn.
+
+    Attributes:
+        told: what the observer has been told of it already.
     """
-    task = asyncio.ensure_future(_generate(provider, request))
-    try:
-        await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-    finally:
-        if not task.done():
-            task.cancel()
-    await asyncio.wait((task,), timeout=STOP_SECONDS)
-    answered = task.done() and not task.cancelled() and task.exception() is None
-    return task.result() if answered else None
+
+    response: ModelResponse
+    told: Told
 
 
-async def _generate(provider: Provider, request: ModelRequest) -> ModelResponse:
-    try:
-        answer = await provider.generate(request)
-        if isinstance(answer, Mapping) and not answer.keys() & _TURN_KEYS:
-            raise ProviderError(
-                "the model's answer is no turn: it has neither content nor tool calls",
-                hint='return {"content": "...", "tool_calls": [...]}',
-            )
-        response = ModelResponse.of(answer)
-    except SDKError:
-        raise
-    except BaseException as error:
-        if is_genuine(error):
-            raise
-        raise ProviderError(
-            f"the model request failed: {type(error).__name__}: {message_of(error)}",
-            hint="resume to ask it again",
-        ) from error
-    if response.finish_reason == "error":
-        raise ProviderError("the model ended its turn with an error", hint="resume to ask it again")
-    if response.finish_reason in ("length", "max_tokens") and any(map(_is_cut, response.tool_calls)):
-        raise ProviderError(
-            "the model's turn was cut inside a tool call's arguments: its token limit is too low",
-            hint="raise the limit, then resume",
-        )
-    return response
+class Asking:
+    """Asks the models of one run, one turn after another.
+
+    The model that answered last is asked first for the next turn.
+
+    Args:
+        models: what may be asked, in this order; one at least.
+        policy: how often each, and with which waits.
+        teller: whom to tell.
+        streams: whether a turn may be told before it is whole.
+        paid: called with what a failed request has cost.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[AskedModel],
+        policy: RetryPolicy,
+        teller: Teller,
+        *,
+        streams: bool,
+        paid: Callable[[UsageData], Awaitable[None]],
+    ) -> None:
+        self._models = models
+        self._policy = policy
+        self._teller = teller
+        self._streams = streams and teller.is_heard
+        self._paid = paid
+        self._at = 0
+
+    async def turn(self, request: ModelRequest, step: int, stop: asyncio.Future[None]) -> Answer | None:
+        """One finished turn; None if the run was told to stop first.
+
+        Raises:
+            ProviderError: no model could be asked any more, or a failure that no repetition mends.
+        """
+        asked, failures = 0, 0
+        while True:
+            model = self._models[self._at]
+            told = Told()
+            asked += 1
+            try:
+                response = await attempt(model.provider, self._for(request), stop, self._listener(step, told))
+                return None if response is None else Answer(response, told)
+            except ProviderError as error:
+                failures += 1
+                usage = None if error.usage is None else usage_data(Usage.model_validate(error.usage))
+                if usage is not None:
+                    await self._paid(usage)
+                about: JsonObject = {"step": step, "attempt": asked, "model": model.name, **_words(error)}
+                if told.anything:
+                    about["discard"] = True
+                wait = self._wait(error, failures)
+                if self._models[self._at] is not model:
+                    failures = 0
+                    about["next"] = self._models[self._at].name
+                if wait is None:
+                    await self._teller.tell("model.failed", **about)
+                else:
+                    await self._teller.tell("model.retry", **about, wait=round(wait, 3))
+                if usage is not None:
+                    await self._teller.saved()
+                if wait is None:
+                    give_up(error, asked)
+                    raise
+            if wait:
+                await asyncio.wait((stop,), timeout=wait)
+            if stop.done():
+                return None
+
+    def _for(self, request: ModelRequest) -> ModelRequest:
+        """The request as the model that is asked now gets it."""
+        return request if self._at == 0 else replace(request, model=self._models[self._at].name)
+
+    def _wait(self, error: ProviderError, failures: int) -> float | None:
+        """Seconds until the next request, which may be another model's; None if there is none."""
+        if error.retryable and failures < self._policy.attempts:
+            return self._policy.wait(failures, error)
+        if self._at + 1 < len(self._models):
+            self._at += 1
+            return 0.0
+        return None
+
+    def _listener(self, step: int, told: Told) -> Listener | None:
+        if not self._streams:
+            return None
+
+        async def listen(piece: ModelDelta) -> None:
+            told.anything = True
+            if isinstance(piece, TextDelta):
+                told.text.append(piece.text)
+                await self._teller.tell("text.delta", step=step, text=piece.text)
+            elif isinstance(piece, ReasoningDelta):
+                told.reasoning.append(piece.text)
+                await self._teller.tell("reasoning.delta", step=step, text=piece.text)
+            else:
+                await self._teller.tell(
+                    "call.delta", step=step, index=piece.index, name=piece.name, arguments=piece.arguments
+                )
+
+        return listen
 
 
-def _is_cut(call: ToolCall) -> bool:
-    try:
-        json.loads(call.function.arguments)
-    except (ValueError, RecursionError):
-        return True
-    return False
+def _words(error: ProviderError) -> JsonObject:
+    words: JsonObject = {"code": error.code, "message": error.message}
+    if error.status is not None:
+        words["status"] = error.status
+    return {"error": words}

@@ -117,11 +117,18 @@ def _message(data: Any) -> MessageData:
     return cast(MessageData, data)
 
 
+_COUNTS = (
+    "inputTokens", "outputTokens", "totalTokens", "modelCalls",
+    "cachedInputTokens", "cacheWriteTokens", "reasoningTokens",
+)  # fmt: skip
+
+
 def _usage(value: Any) -> UsageData:
-    for key in ("inputTokens", "outputTokens", "totalTokens", "modelCalls"):
+    for key in _COUNTS:
         _natural(_object(value).get(key, 0))
-    if not isinstance(value.get("costUsd", 0), int | float):
-        raise ValueError("costUsd is not a number")
+    for key in ("costUsd", "knownCostUsd"):
+        if not isinstance(value.get(key, 0), int | float):
+            raise ValueError(f"{key} is not a number")
     return cast(UsageData, value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -11,6 +11,7 @@ from typing import Any, cast
 from ..errors import ConfigurationError, SessionAwaitingApprovalError
 from .agent import Agent
 from .approval import consume, expired_decision, has_expired
+from .asking import AskedModel
 from .batch import Finished, Paused, failed
 from .business_state import BusinessState
 from .cancel import Cancel
@@ -21,8 +22,10 @@ from .events import Observer
 from .hooks import Hooks
 from .intake import Input, normalise, queue_input, start_run
 from .messages import JsonObject, MessageData
+from .model_settings import settings_of, settings_to_json, with_settings
+from .patience import RetryPolicy
 from .preparation import PreparedCall
-from .protocols import ApprovalStore, Provider, StoredApproval
+from .protocols import ApprovalStore, ModelSettings, Provider, StoredApproval
 from .records import (
     ApprovalDecision,
     ExecutionResult,
@@ -30,10 +33,10 @@ from .records import (
     PendingApproval,
     Usage,
 )
-from .resolution import ResolvedAgent, resolve_again, resolve_new
+from .resolution import ResolvedAgent, provider_model, resolve_again, resolve_new
 from .run import Run, Settings
 from .session import NestedSession, OpenSession
-from .state import Record, RunStart, State
+from .state import Record, State
 from .tools import ToolRegistry
 from .triggers import reached
 from .unset import UNSET
@@ -44,6 +47,7 @@ DEFAULT_CONCURRENCY = 8
 DRIFT_POLICIES = ("warn", "error", "ignore")
 
 logger = logging.getLogger("lousho")
+_MODEL_SETTINGS = "modelSettings"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,9 @@ class Options:
     observer: Observer | None = None
     cancel: Cancel | None = None
     hooks: Hooks | None = None
+    model_settings: ModelSettings | Mapping[str, Any] | None = None
+    retries: RetryPolicy | Mapping[str, Any] | None = None
+    fallbacks: Iterable[Provider] | None = None
 
     def __post_init__(self) -> None:
         if cast(Any, self.provider) is None:
@@ -105,6 +112,10 @@ class Entry:
         self._entered: list[tuple[Record, State]] = []
         given = options.business_state
         self._business_state = UNSET if given is UNSET else to_json_value(given)
+        self._model_settings = settings_of(options.model_settings)
+        self._retries = RetryPolicy.of(options.retries if options.retries is not None else agent.retries)
+        fallbacks = options.fallbacks if options.fallbacks is not None else agent.fallbacks
+        self._fallbacks = tuple(fallbacks or ())
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
@@ -159,7 +170,9 @@ class Entry:
             agent=agent.name,
             system=agent.instructions,
             fingerprint=agent.fingerprint,
-            run_config=agent.run_config,
+            run_config=self._with_model_settings(
+                agent.run_config, with_settings(settings_of(self._agent.model_settings), self._model_settings)
+            ),
             business_state=self._business_state,
         )
         await self._save(session, record)
@@ -261,6 +274,9 @@ class Entry:
             hooks=agent.hooks or self._o.hooks,
             registry=None,
             max_steps=None,
+            model_settings=None,
+            retries=agent.retries or self._retries,
+            fallbacks=self._fallbacks_of(agent),
             on_agent_drift=on_agent_drift,
             business_state=UNSET,
             observer=None if observer is None else _from_inside(observer, agent.name),
@@ -290,16 +306,41 @@ class Entry:
         state = session.state
         record = Record("save", "in-progress", state.step, finish_reason=state.finish_reason)
         if self._o.max_steps is not None and self._o.max_steps != state.run.max_steps:
-            record.run = RunStart(state.run.index, state.run.opening, self._o.max_steps)
+            record.run = replace(state.run, max_steps=self._o.max_steps)
         if self._business_state is not UNSET and self._business_state != state.business_state:
             record.business_state = self._business_state
-        if record.run is not None or record.business_state is not UNSET:
+        known = self._settings_of_run(state)
+        wanted = with_settings(known, self._model_settings)
+        if wanted != known:
+            record.run_config = self._with_model_settings(state.run_config or {}, wanted)
+        changed = (record.run, record.run_config) != (None, None) or record.business_state is not UNSET
+        if changed:
             await self._save(session, record)
+
+    def _settings_of_run(self, state: State) -> ModelSettings:
+        """How the model is asked in this run: as when it began, or as somebody said since."""
+        saved = (state.run_config or {}).get(_MODEL_SETTINGS)
+        return settings_of(self._agent.model_settings if saved is None else saved)
+
+    def _with_model_settings(self, run_config: JsonObject, settings: ModelSettings) -> JsonObject:
+        chosen = settings_to_json(settings)
+        return {**run_config, _MODEL_SETTINGS: chosen} if chosen else run_config
+
+    def _fallbacks_of(self, agent: Agent) -> tuple[Provider, ...]:
+        """What a sub-agent falls back to: its lead's, where it uses its lead's model."""
+        if agent.fallbacks is not None:
+            return agent.fallbacks
+        return () if agent.provider is not None else self._fallbacks
 
     def _settings(self, state: State, agent: ResolvedAgent) -> Settings:
         return Settings(
             agent=agent,
-            provider=self._o.provider,
+            models=[
+                AskedModel(self._o.provider, agent.model),
+                *(AskedModel(each, provider_model(each)) for each in self._fallbacks),
+            ],
+            retries=self._retries,
+            model_settings=self._settings_of_run(state),
             approvals=self._o.approvals,
             max_steps=state.run.max_steps,
             approval_ttl=self._o.approval_ttl,

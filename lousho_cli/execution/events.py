@@ -9,8 +9,9 @@ from typing import Any, Literal
 from .messages import JsonObject
 
 EventType = Literal[
-    "run.start", "step.start", "text.delta", "reasoning.delta", "tool.start", "tool.done", "tool.error",
-    "approval.requested", "agent.drift", "checkpoint.saved", "step.done", "run.done",
+    "run.start", "step.start", "text.delta", "reasoning.delta", "call.delta", "model.retry", "model.failed",
+    "tool.start", "tool.done", "tool.error", "approval.requested", "agent.drift", "checkpoint.saved",
+    "step.done", "run.done",
 ]  # fmt: skip
 
 
@@ -20,7 +21,11 @@ class Event:
 
     run.start           agent, model, resumed
     step.start          step, model
-    text.delta, reasoning.delta     step, text
+    text.delta, reasoning.delta     step, text (a piece of it)
+    call.delta          step, index (of the call in its turn), name, arguments (pieces of its text, or empty)
+    model.retry         step, attempt, model, error (code, message, status?), wait (seconds until the next
+                        attempt), next? (another model, which is asked then), discard?
+    model.failed        step, attempt, model, error, discard?: there is no next attempt
     tool.start          step, toolName, toolCallId, args (JSON text: what runs)
     tool.done           step, toolName, toolCallId, result (JSON text), seconds
     tool.error          step, toolName, toolCallId, result (JSON text), kind, error, seconds
@@ -29,6 +34,10 @@ class Event:
     checkpoint.saved    seq, status, step
     step.done           step, usage (of the step's model turn)
     run.done            finishReason, steps, usage (of the run), approvalId?
+
+    Deltas come while the model writes, if it can be streamed; else the texts come once, when the turn is
+    saved. A turn is whole with the `checkpoint.saved` behind its deltas. `discard` is true where deltas of
+    the step were told that are void: the turn they belonged to was cut.
 
     `path` names the sub-agents, outermost first, that the event comes from; it is empty for the agent itself.
     """

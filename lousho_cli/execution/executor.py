@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -19,7 +19,8 @@ from .forking import fork_record
 from .hooks import Hooks
 from .intake import Input
 from .kept import choose_save
-from .protocols import ApprovalStore, CheckpointStore, KeepsHistory, Provider
+from .patience import RetryPolicy
+from .protocols import ApprovalStore, CheckpointStore, KeepsHistory, ModelSettings, Provider
 from .records import (
     ApprovalDecision,
     ExecutionResult,
@@ -55,6 +56,9 @@ class AgentExecutor:
         on_event: Observer | None = None,
         cancel: Cancel | None = None,
         hooks: Hooks | None = None,
+        model_settings: ModelSettings | Mapping[str, Any] | None = None,
+        retries: RetryPolicy | Mapping[str, Any] | None = None,
+        fallbacks: Iterable[Provider] | None = None,
         wait: float = 0.0,
     ) -> ExecutionResult:
         """Run an agent on a session until it finishes or pauses, resuming first what is unfinished.
@@ -77,6 +81,12 @@ class AgentExecutor:
             on_event: called with each Event.
             cancel: set it to stop the run.
             hooks: functions around model and tool calls.
+            model_settings: how the model is asked; what is set here wins over the agent's, and holds for the
+                rest of the run, resumes included.
+            retries: when to ask the model again after a failure that may pass; default the agent's, or 4
+                attempts.
+            fallbacks: the models to ask, in this order, where `provider` cannot be asked; default the
+                agent's.
             wait: seconds to wait for another runner of the session.
 
         Raises:
@@ -99,6 +109,9 @@ class AgentExecutor:
             observer=on_event,
             cancel=cancel,
             hooks=hooks,
+            model_settings=model_settings,
+            retries=retries,
+            fallbacks=fallbacks,
         )
         entry = Entry(agent, options)
         session = await open_session(checkpoint_store, session_id, wait=wait)

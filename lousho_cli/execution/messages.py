@@ -45,7 +45,11 @@ class UsageData(TypedDict, total=False):
     outputTokens: int
     totalTokens: int
     modelCalls: int
+    cachedInputTokens: int
+    cacheWriteTokens: int
+    reasoningTokens: int
     costUsd: float
+    knownCostUsd: float
 
 
 def text_of(content: Any) -> str:

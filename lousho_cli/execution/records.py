@@ -19,7 +19,19 @@ FinishReason = Literal[
 
 
 class Usage(Record):
-    """Tokens, model calls and money. A cost that is not known is None, never 0."""
+    """Tokens, model calls and money. What is not known is None, never 0.
+
+    Attributes:
+        input_tokens: tokens read, those from a cache included.
+        output_tokens: tokens written, those of reasoning included.
+        total_tokens: both.
+        model_calls: requests that were paid for.
+        cost_usd: what it cost, in US dollars; None if that is not known of every request.
+        known_cost_usd: if it is known of some of them only: what those cost.
+        cached_input_tokens: input tokens that a cache of the provider served.
+        cache_write_tokens: input tokens that were written to it.
+        reasoning_tokens: output tokens that were reasoning.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -28,6 +40,10 @@ class Usage(Record):
     total_tokens: int = 0
     model_calls: int = 0
     cost_usd: float | None = None
+    known_cost_usd: float | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import ConfigurationError, SessionBusyError, StorageError
 from .actions import AskModel, AwaitDecision, Finish, RunCalls, next_action
 from .approval import new_approval_id, result_message
-from .asking import ask
+from .asking import AskedModel, Asking
 from .batch import Batch, Finished, Paused, failed
 from .business_state import BusinessState
 from .cancel import Cancel, wake
@@ -21,8 +21,9 @@ from .conversation import Messages
 from .events import Observer
 from .hooks import Hooks, ToolUse, apply_hook
 from .messages import JsonObject, UsageData
+from .patience import RetryPolicy
 from .preparation import PreparedCall, prepare
-from .protocols import ApprovalStore, ModelRequest, Provider, ToolSchema
+from .protocols import ApprovalStore, ModelRequest, ModelSettings, ToolSchema
 from .records import ModelResponse, PendingApproval
 from .resolution import ResolvedAgent
 from .session import OpenSession, now
@@ -44,13 +45,16 @@ class Settings:
     """What a run runs with.
 
     Attributes:
+        models: what is asked, and what is asked where that fails.
         delegate: runs a call of a sub-agent.
         lead: the agent whose session it is, where this is a sub-agent's run; else the agent itself.
         path: the sub-agents between the lead and this run, this one included; empty for the lead.
     """
 
     agent: ResolvedAgent
-    provider: Provider
+    models: Sequence[AskedModel]
+    retries: RetryPolicy
+    model_settings: ModelSettings
     approvals: ApprovalStore | None
     max_steps: int
     approval_ttl: float | None
@@ -80,6 +84,15 @@ class Run:
         self._contexts: dict[str, tuple[ToolContext, Any]] = {}
         self._tools = [ToolSchema(t.name, t.description, t.parameters) for t in settings.agent.registry]
         self._prepared: dict[str, PreparedCall] = {}
+        self._paid: UsageData = {}
+        self._asking = Asking(
+            settings.models,
+            settings.retries,
+            self.teller,
+            # What a hook may still change must not be told before it did.
+            streams=settings.hooks.after_model is None,
+            paid=self._count_failed,
+        )
 
     async def drive(self) -> str:
         """Run until there is nothing more to do now; return the finish reason."""
@@ -151,21 +164,35 @@ class Run:
         self._prepared.clear()
         model = self._s.agent.model
         await self.teller.tell("step.start", step=step, model=model)
-        request = ModelRequest(Messages(state.log, state.system), self._tools, model, state.session_id)
+        request = ModelRequest(
+            Messages(state.log, state.system), self._tools, model, state.session_id, self._s.model_settings
+        )
         request = await apply_hook(self._s.hooks.before_model, request, request)
         reached("model.asking")
-        answer = await ask(self._s.provider, request, stop)
+        self._paid = {}
+        answer = await self._asking.turn(request, step, stop)
         reached("model.answered")
         if answer is None:
             raise Aborted
-        response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, answer, answer))
-        usage = turn_usage(response)
+        response = answer.response
+        response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, response, response))
+        usage = add_usage(self._paid, turn_usage(response)) if self._paid else turn_usage(response)
         self.step_usage.append(usage)
-        state = await self._save(record_turn(state, response, fresh_ids=bool(self._s.path)))
+        state = await self._save(record_turn(self.session.state, response, fresh_ids=bool(self._s.path)))
         if self.teller.is_heard:
-            await self.teller.turn(step, state.log[-1] if state.turn is None else state.log[state.turn])
+            message = state.log[-1] if state.turn is None else state.log[state.turn]
+            await self.teller.turn(step, message, "".join(answer.told.text), "".join(answer.told.reasoning))
         if state.turn is None:
             await self.teller.step_done(step, usage)
+
+    async def _count_failed(self, usage: UsageData) -> None:
+        """Keep what a failed request has cost, before the next one is made."""
+        state = self.session.state
+        self._paid = add_usage(self._paid, usage)
+        total = add_usage(state.usage, usage)
+        await self._keep(
+            Record("save", "in-progress", state.step, usage=total, finish_reason=state.finish_reason)
+        )
 
     async def _run_calls(self, calls: Iterable[PreparedCall], stop: asyncio.Future[None]) -> Paused | None:
         """Run calls; returns the first in which a sub-agent waits for a human."""

@@ -37,14 +37,14 @@ class Teller:
         seq = self._session.seq if isinstance(self._session, NestedSession) else state.seq
         await self.tell("checkpoint.saved", seq=seq, status=state.status, step=state.step)
 
-    async def turn(self, step: int, message: MessageData) -> None:
-        """A model turn was recorded."""
+    async def turn(self, step: int, message: MessageData, text_told: str, reasoning_told: str) -> None:
+        """A model turn was recorded: tell what was not told while it was written."""
         reasoning = message.get("reasoning")
-        if isinstance(reasoning, str) and reasoning:
+        if isinstance(reasoning, str) and not reasoning_told and reasoning:
             await self.tell("reasoning.delta", step=step, text=reasoning)
         text = text_of(message["content"])
-        if text:
-            await self.tell("text.delta", step=step, text=text)
+        if text.startswith(text_told) and text != text_told:
+            await self.tell("text.delta", step=step, text=text[len(text_told) :])
 
     async def results(self, finished: list[Finished]) -> None:
         """Calls have their results."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from .messages import CallData, MessageData, UsageData, calls_of
-from .records import ModelResponse
+from .records import ModelResponse, Usage
 from .state import Record, State
 from .values import clean
 
@@ -38,23 +38,36 @@ def record_turn(state: State, response: ModelResponse, *, fresh_ids: bool = Fals
 
 def turn_usage(response: ModelResponse) -> UsageData:
     """What one turn cost, as a plain value."""
-    if response.usage is None:
-        return {"modelCalls": 1}
-    data = cast(UsageData, response.usage.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return {"modelCalls": 1} if response.usage is None else usage_data(response.usage)
+
+
+def usage_data(usage: Usage) -> UsageData:
+    """What one request cost, as a plain value."""
+    data = cast(UsageData, usage.model_dump(mode="json", by_alias=True, exclude_none=True))
     data["modelCalls"] = data.get("modelCalls") or 1
     return data
 
 
 def add_usage(total: UsageData, turn: UsageData) -> UsageData:
-    """The sum. A cost that is unknown for one part is unknown for the whole."""
+    """The sum. A cost that is unknown for one part is unknown for the whole: `knownCostUsd` is the rest."""
     summed: dict[str, Any] = dict(total)
     for key in ("inputTokens", "outputTokens", "totalTokens", "modelCalls"):
         summed[key] = _number(total, key) + _number(turn, key)
+    for key in ("cachedInputTokens", "cacheWriteTokens", "reasoningTokens"):
+        if key in total or key in turn:
+            summed[key] = _number(total, key) + _number(turn, key)
+    known = _known_cost(total) + _known_cost(turn)
+    summed.pop("costUsd", None)
+    summed.pop("knownCostUsd", None)
     if "costUsd" in turn and (not total.get("modelCalls") or "costUsd" in total):
-        summed["costUsd"] = _number(total, "costUsd") + _number(turn, "costUsd")
-    else:
-        summed.pop("costUsd", None)
+        summed["costUsd"] = known
+    elif known:
+        summed["knownCostUsd"] = known
     return cast(UsageData, summed)
+
+
+def _known_cost(usage: UsageData) -> float:
+    return usage.get("costUsd", usage.get("knownCostUsd", 0.0))
 
 
 def _number(usage: Mapping[str, Any], key: str) -> Any:

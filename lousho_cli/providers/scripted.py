@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -12,9 +13,9 @@ from typing import Any, Literal
 
 from ..errors import ConfigurationError, ProviderError
 from ..execution.messages import MessageData
-from ..execution.protocols import ModelRequest
+from ..execution.protocols import ModelDelta, ModelRequest
 from ..execution.records import ModelResponse
-from .turns import ScriptedTurn, parse_turn, play_turn
+from .turns import ScriptedTurn, parse_turn, play_turn, stream_turn
 
 Reply = str | Mapping[str, Any]
 Turn = Reply | Callable[[ModelRequest], Reply | Awaitable[Reply]]
@@ -27,7 +28,8 @@ class ScriptedModel:
 
     Args:
         turns: each a text, a mapping (`text`, `tool_calls`, `usage`, `finish_reason`, `error`, `delay` in
-            seconds, further fields), or a function of the request, sync or async, that returns one of these.
+            seconds, `chunks`, `cut`, `fails`, further fields), or a function of the request, sync or async,
+            that returns one of these.
         on_exhausted: `error` fails when the turns have run out, `repeat-last` plays the last one again.
 
     Calls without an id are named call_1, call_2, ... over the life of the model; `"id": ""` stays missing.
@@ -51,7 +53,9 @@ class ScriptedModel:
                 f"on_exhausted is {on_exhausted!r}", hint='it must be "error" or "repeat-last"'
             )
         self._turns = [
-            turn if callable(turn) else parse_turn(turn, f"turn {n}") for n, turn in enumerate(turns, 1)
+            played
+            for n, turn in enumerate(turns, 1)
+            for played in ([turn] if callable(turn) else _with_failures(parse_turn(turn, f"turn {n}")))
         ]
         self._repeat_last = on_exhausted == "repeat-last"
         self._played = 0
@@ -67,6 +71,17 @@ class ScriptedModel:
         Raises:
             ProviderError: the turns have run out, or the turn says so.
         """
+        return await play_turn(await self._next(request), self._new_id)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelResponse]:
+        """The next turn, in as many pieces as its `chunks` says, then whole.
+
+        Raises: as `generate`.
+        """
+        async for piece in stream_turn(await self._next(request), self._new_id):
+            yield piece
+
+    async def _next(self, request: ModelRequest) -> ScriptedTurn:
         index = self._played
         self._played += 1
         self.calls.append(request)
@@ -75,12 +90,12 @@ class ScriptedModel:
                 raise _ran_out("the scripted model", len(self._turns), index + 1)
             index = len(self._turns) - 1
         turn = self._turns[index]
-        if not isinstance(turn, ScriptedTurn):
-            reply = turn(request)
-            if isinstance(reply, Awaitable):
-                reply = await reply
-            turn = parse_turn(reply, f"what the function of turn {index + 1} returned")
-        return await play_turn(turn, self._new_id)
+        if isinstance(turn, ScriptedTurn):
+            return turn
+        reply = turn(request)
+        if isinstance(reply, Awaitable):
+            reply = await reply
+        return parse_turn(reply, f"what the function of turn {index + 1} returned")
 
     def assert_exhausted(self) -> None:
         """Fail unless every turn was played.
@@ -113,6 +128,7 @@ class ScriptFile:
         self.model = model or f"script:{path}"
         self._turns: list[ScriptedTurn] | None = None
         self._counter = TurnCounter()
+        self._failed: Counter[tuple[str | None, int]] = Counter()
 
     def __repr__(self) -> str:
         return f"ScriptFile({str(self.path)!r})"
@@ -124,11 +140,28 @@ class ScriptFile:
             ConfigurationError: the file cannot be read or is no list of turns; says where.
             ProviderError: the script has no such turn, or the turn says so.
         """
+        return await play_turn(self._next(request), str)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelResponse]:
+        """The turn that follows the transcript, in as many pieces as its `chunks` says, then whole.
+
+        Raises: as `generate`.
+        """
+        async for piece in stream_turn(self._next(request), str):
+            yield piece
+
+    def _next(self, request: ModelRequest) -> ScriptedTurn:
+        """The turn to play; a turn's failures come first, once each in the life of this object."""
         turns = self.load()
         index = self._counter.count(request)
         if index >= len(turns):
             raise _ran_out(f"the script {self.path}", len(turns), index + 1)
-        return await play_turn(turns[index], str)
+        turn = turns[index]
+        place = (request.session_id, index)
+        if self._failed[place] < len(turn.fails):
+            self._failed[place] += 1
+            return turn.fails[self._failed[place] - 1]
+        return turn
 
     def load(self) -> list[ScriptedTurn]:
         """Read the file, once.
@@ -201,6 +234,11 @@ def _with_ids(turns: list[ScriptedTurn]) -> list[ScriptedTurn]:
         )
         for turn in turns
     ]
+
+
+def _with_failures(turn: ScriptedTurn) -> list[ScriptedTurn]:
+    """The requests that a turn answers: those that fail, and then the turn itself."""
+    return [*turn.fails, turn]
 
 
 def _ran_out(script: str, turns: int, asked: int) -> ProviderError:

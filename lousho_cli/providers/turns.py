@@ -8,8 +8,12 @@ A turn is a text, or a mapping with any of
     usage           {"input_tokens", "output_tokens"}
     finish_reason   why the model ended the turn
     model           the model that answered, if it is another one
-    error           the turn fails: a message, {"message", "code"}, or an exception
-    delay           seconds to wait first
+    error           the turn fails: a message, an exception, or {"message", "code", "status", "retryable",
+                    "retry_after", "usage"}; a status such as 429 or 503 makes it worth a retry
+    delay           seconds to wait first, or behind the pieces of a stream
+    chunks          stream the text, the reasoning and each call's arguments in this many pieces
+    cut             the turn is cut after this many pieces
+    fails           turns that fail, played one after another before this one: [{"error": {"status": 429}}]
 
 Other keys (reasoning, signatures) become fields of the turn, unless they look like one of these misspelt.
 """
@@ -18,19 +22,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 from ..errors import ConfigurationError, ProviderError
 from ..execution.conversation import ToolCall, ToolFunction
+from ..execution.messages import text_of
+from ..execution.patience import is_retryable_status
+from ..execution.protocols import CallDelta, ModelDelta, ReasoningDelta, TextDelta
 from ..execution.records import ModelResponse, Usage
 
-TURN_KEYS = ("text", "content", "tool_calls", "usage", "finish_reason", "model", "error", "delay")
+TURN_KEYS = (
+    "text", "content", "tool_calls", "usage", "finish_reason", "model", "error", "delay", "chunks", "cut",
+    "fails",
+)  # fmt: skip
 CALL_KEYS = ("name", "args", "id")
-USAGE_KEYS = ("input_tokens", "output_tokens", "total_tokens", "cost_usd")
-ERROR_KEYS = ("message", "code")
+USAGE_KEYS = (
+    "input_tokens", "output_tokens", "total_tokens", "cached_input_tokens", "cache_write_tokens",
+    "reasoning_tokens", "cost_usd",
+)  # fmt: skip
+ERROR_KEYS = ("message", "code", "status", "retryable", "retry_after", "usage")
 
 _MEANT = {
     "calls": "tool_calls", "tools": "tool_calls", "tool": "name", "tool_name": "name", "function": "name",
@@ -62,6 +76,9 @@ class ScriptedTurn:
     model: str | None = None
     error: BaseException | None = None
     delay: float = 0.0
+    chunks: int = 0
+    cut: int | None = None
+    fails: tuple[ScriptedTurn, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -81,6 +98,7 @@ def parse_turn(value: object, where: str) -> ScriptedTurn:
     given = {key: value[key] for key in TURN_KEYS if value.get(key) is not None}
     if "text" in given and "content" in given:
         raise ConfigurationError(f"{where} has both `text` and `content`", hint="keep one of them")
+    fails = _expect(given.get("fails", []), (list, tuple), "a list of turns that fail", f"{where}: `fails`")
     calls = _expect(given.get("tool_calls", []), (list, tuple), "a list of calls", f"{where}: `tool_calls`")
     return ScriptedTurn(
         content=_text(given.get("text", ""), f"{where}: `text`") or given.get("content", ""),
@@ -90,6 +108,9 @@ def parse_turn(value: object, where: str) -> ScriptedTurn:
         model=_text(given.get("model", ""), f"{where}: `model`") or None,
         error=_parse_error(given["error"], f"{where}: `error`") if "error" in given else None,
         delay=_number(given.get("delay", 0.0), f"{where}: `delay`"),
+        chunks=_whole(given.get("chunks", 0), f"{where}: `chunks`"),
+        cut=_whole(given["cut"], f"{where}: `cut`") if "cut" in given else None,
+        fails=tuple(_parse_failure(each, f"{where}, failure {n}") for n, each in enumerate(fails, 1)),
         extra={key: value[key] for key in value if key not in TURN_KEYS},
     )
 
@@ -102,6 +123,44 @@ async def play_turn(turn: ScriptedTurn, new_id: Callable[[], str]) -> ModelRespo
         await asyncio.sleep(turn.delay)
     if turn.error is not None:
         raise turn.error.with_traceback(None)
+    if turn.cut is not None:
+        raise _was_cut()
+    return _response(turn, new_id)
+
+
+async def stream_turn(
+    turn: ScriptedTurn, new_id: Callable[[], str]
+) -> AsyncIterator[ModelDelta | ModelResponse]:
+    """The turn in pieces, as many as `chunks` says, then whole; or cut, or failing, behind some of them."""
+    for number, piece in enumerate(_pieces(turn) if turn.chunks else ()):
+        if number == turn.cut:
+            break
+        yield piece
+    yield await play_turn(turn, new_id)
+
+
+def _pieces(turn: ScriptedTurn) -> Iterator[ModelDelta]:
+    reasoning = turn.extra.get("reasoning")
+    if isinstance(reasoning, str):
+        yield from map(ReasoningDelta, _split(reasoning, turn.chunks))
+    yield from map(TextDelta, _split(text_of(turn.content), turn.chunks))
+    for index, call in enumerate(turn.calls):
+        yield CallDelta(index, name=call.name)
+        for piece in _split(call.arguments, turn.chunks):
+            yield CallDelta(index, arguments=piece)
+
+
+def _split(text: str, count: int) -> list[str]:
+    """`text` in at most `count` pieces of about the same length, none empty."""
+    ends = [len(text) * n // count for n in range(count + 1)]
+    return [text[start:end] for start, end in pairwise(ends) if start < end]
+
+
+def _was_cut() -> ProviderError:
+    return ProviderError("the model's answer was cut off before its end", retryable=True)
+
+
+def _response(turn: ScriptedTurn, new_id: Callable[[], str]) -> ModelResponse:
     return ModelResponse(
         content=turn.content,
         tool_calls=[
@@ -159,9 +218,8 @@ def _is_unicode(text: str) -> bool:
 def _parse_usage(value: object, where: str) -> Usage:
     usage = _expect(value, Mapping, "a mapping with `input_tokens` and `output_tokens`", where)
     _refuse_likely_typos(usage, USAGE_KEYS, where, reserved=("model_calls", "modelCalls"))
-    for key in USAGE_KEYS[:3]:
-        if not isinstance(_number(usage.get(key, 0), f"{where}: `{key}`"), int):
-            raise ConfigurationError(f"{where}: `{key}` is no whole number", hint="give whole tokens")
+    for key in USAGE_KEYS[:-1]:
+        _whole(usage.get(key, 0), f"{where}: `{key}`")
     _number(usage.get("cost_usd", 0), f"{where}: `cost_usd`")
     return Usage.model_validate(usage)
 
@@ -170,16 +228,39 @@ def _parse_error(value: object, where: str) -> BaseException:
     if isinstance(value, BaseException):
         return value
     if isinstance(value, Mapping):
-        unknown = [key for key in value if key not in ERROR_KEYS]
-        if unknown:
-            raise ConfigurationError(
-                f"{where} has the unknown key `{unknown[0]}`", hint="an error has `message` and `code`"
-            )
-        code = _text(value.get("code", ""), f"{where}: `code`") or None
-        message = _text(value.get("message", "the model failed"), f"{where}: `message`")
-        return ProviderError(message, code=code)
+        return _error_of(value, where)
     wanted = "a message, a mapping with `message` and `code`, or an exception"
     return ProviderError(_text(value, where, wanted))
+
+
+def _error_of(value: Mapping[Any, Any], where: str) -> ProviderError:
+    unknown = [key for key in value if key not in ERROR_KEYS]
+    if unknown:
+        raise ConfigurationError(
+            f"{where} has the unknown key `{unknown[0]}`", hint=f"an error has {', '.join(ERROR_KEYS)}"
+        )
+    given = {key: each for key, each in value.items() if each is not None}
+    status = _whole(given["status"], f"{where}: `status`") if "status" in given else None
+    retryable = _expect(
+        given.get("retryable", is_retryable_status(status)), bool, "true or false", f"{where}: `retryable`"
+    )
+    return ProviderError(
+        _text(given.get("message", "the model failed"), f"{where}: `message`"),
+        code=_text(given.get("code", ""), f"{where}: `code`") or None,
+        status=status,
+        retryable=retryable,
+        retry_after=_number(given["retry_after"], f"{where}: `retry_after`")
+        if "retry_after" in given
+        else None,
+        usage=_parse_usage(given["usage"], f"{where}: `usage`") if "usage" in given else None,
+    )
+
+
+def _parse_failure(value: object, where: str) -> ScriptedTurn:
+    turn = parse_turn(value, where)
+    if (turn.error is None and turn.cut is None) or turn.fails:
+        raise ConfigurationError(f"{where} does not fail", hint="give it `error` or `cut`")
+    return turn
 
 
 def _refuse_likely_typos(
@@ -213,6 +294,13 @@ def _number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ConfigurationError(f"{where} is {_kind(value)}", hint="it must be a number, 0 or more")
     return value
+
+
+def _whole(value: object, where: str) -> int:
+    number = _number(value, where)
+    if not isinstance(number, int):
+        raise ConfigurationError(f"{where} is no whole number", hint="give a whole number, 0 or more")
+    return number
 
 
 def _kind(value: object) -> str:

@@ -55,6 +55,14 @@ class Surface:
         """Columns of the terminal, at least 20. Plain output is never laid out by it."""
         return max(20, self.fixed_width or _terminal_width(self.stream))
 
+    @property
+    def height(self) -> int:
+        """Rows of the terminal."""
+        try:
+            return os.get_terminal_size(self.stream.fileno()).lines or 24
+        except (OSError, ValueError, AttributeError):
+            return 24
+
     @cached_property
     def console(self) -> Console:
         """A rich console on the stream that interprets nothing in the text it is given."""

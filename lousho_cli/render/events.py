@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .outcome import Outcome, of_error
-from .text import escape_line
+from .text import duration, escape_line
 from .values import json_line, raw_line
 
 
@@ -24,6 +24,18 @@ def outcome_of(data: Mapping[str, Any]) -> Outcome:
     error = data.get("error")
     value = error if isinstance(error, Mapping) else {"error": error}
     return of_error({"kind": data.get("kind"), "note": data.get("note"), **value})
+
+
+def failure_of(data: Mapping[str, Any]) -> str:
+    """What `model.retry` reports: `the model failed (503): overloaded; asking again in 1.2s`."""
+    error = data.get("error")
+    about = error if isinstance(error, Mapping) else {}
+    status = f" ({escape_line(str(about['status']))})" if about.get("status") is not None else ""
+    wait = data.get("wait")
+    later = f" in {duration(wait)}" if isinstance(wait, int | float) and wait else ""
+    then = f"asking {escape_line(str(data['next']))}" if data.get("next") else "asking again"
+    model = escape_line(str(data.get("model") or "the model"))
+    return f"{model} failed{status}: {escape_line(str(about.get('message') or ''))}; {then}{later}"
 
 
 def ending(data: Mapping[str, Any]) -> str:

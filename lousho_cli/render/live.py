@@ -9,6 +9,9 @@ from typing import Any, Protocol
 
 from .console import Surface
 
+_MID_TURN = ("reasoning.delta", "call.delta")
+_VOIDS = ("model.retry", "model.failed")
+
 
 class RunView(Protocol):
     """Shows events. `reply_shown` says that the text of the last step is on the screen already."""
@@ -29,6 +32,7 @@ class LiveRun:
 
     def __init__(self, surface: Surface, *, quiet: bool = False) -> None:
         self._view = None if quiet else _view(surface)
+        self._inside: dict[tuple[str, ...], list[str]] = {}
 
     @property
     def reply_shown(self) -> bool:
@@ -42,11 +46,24 @@ class LiveRun:
         mapping = isinstance(event, Mapping)
         kind = event["type"] if mapping else event.type
         data = event.get("data", event) if mapping else event.data
+        path = tuple(event.get("path", ()) if mapping else getattr(event, "path", ()))
         try:
-            self._view.handle(str(kind), data or {})
+            if path:
+                self._gather(path, str(kind), data or {})
+            if not path or kind != "text.delta":
+                self._view.handle(str(kind), data or {})
         except OSError:
             self.close()
             self._view = None
+
+    def _gather(self, path: tuple[str, ...], kind: str, data: Mapping[str, Any]) -> None:
+        """Show the text of a sub-agent's turn when it is whole: several may be writing at once."""
+        if kind == "text.delta":
+            self._inside.setdefault(path, []).append(str(data.get("text") or ""))
+        elif kind not in _MID_TURN:
+            text = "".join(self._inside.pop(path, ()))
+            if kind not in _VOIDS and text and self._view is not None:
+                self._view.handle("text.delta", {"text": text})
 
     def close(self) -> None:
         """Take the live line away. May be called again."""

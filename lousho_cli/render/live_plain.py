@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .console import Surface
-from .events import ending, json_of, name_of, outcome_of
+from .events import ending, failure_of, json_of, name_of, outcome_of
 from .text import duration, escape, escape_line
 
 Data = Mapping[str, Any]
@@ -24,6 +24,7 @@ class PlainRun:
             "run.start": self._run_start,
             "step.start": self._step_start,
             "text.delta": lambda data: self._text.append(str(data.get("text") or "")),
+            "model.retry": self._retry,
             "tool.start": self._tool_start,
             "tool.done": self._tool_done,
             "tool.error": self._tool_error,
@@ -52,6 +53,10 @@ class PlainRun:
     def _step_start(self, data: Data) -> None:
         self._text.clear()
         self._say(f"step {data.get('step')}: asking {escape_line(str(data.get('model') or ''))}")
+
+    def _retry(self, data: Data) -> None:
+        self._text.clear()
+        self._say(f"warning: {failure_of(data)}")
 
     def _tool_start(self, data: Data) -> None:
         said = "".join(self._text)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .console import Surface
-from .events import ending, json_of, name_of, outcome_of
+from .events import ending, failure_of, json_of, name_of, outcome_of
 from .fit import shorten
 from .outcome import OK
 from .statusline import StatusLine
+from .streamed_text import StreamedText
 from .text import duration, escape, escape_line
 
 Data = Mapping[str, Any]
@@ -25,12 +26,16 @@ class TerminalRun:
         self._status = StatusLine(surface)
         self._running: dict[str, str] = {}
         self._model = ""
-        self._column_open = False
+        self._text = StreamedText(surface)
         self._handlers: dict[str, Callable[[Data], None]] = {
             "run.start": self._run_start,
             "step.start": self._step_start,
             "text.delta": self._text_delta,
             "reasoning.delta": lambda data: self._wait(f"{self._model} is thinking"),
+            "call.delta": self._call_delta,
+            "model.retry": self._retry,
+            "model.failed": self._failed,
+            "checkpoint.saved": lambda data: self._text.keep(),
             "tool.start": self._tool_start,
             "tool.done": self._tool_done,
             "tool.error": self._tool_error,
@@ -46,14 +51,14 @@ class TerminalRun:
 
     def close(self) -> None:
         self._status.close()
-        self._end_text()
+        self._text.end_line()
         self._surface.stream.flush()
 
     def _print(self, *pieces: Piece, tail: str = "", tail_style: str = "") -> None:
         """One line: the pieces whole, then as much of `tail` as fits the width."""
         from rich.text import Text
 
-        self._end_text()
+        self._text.end_line()
         line = Text.assemble(*pieces)
         room = max(10, self._surface.width - line.cell_len)
         line.append(shorten(tail, room, self._surface.mark("more")), tail_style)
@@ -62,13 +67,8 @@ class TerminalRun:
 
     def _wait(self, label: str) -> None:
         """Say what is waited for, on a line of its own: redrawing would take text on the same line away."""
-        self._end_text()
+        self._text.end_line()
         self._status.show(label)
-
-    def _end_text(self) -> None:
-        if self._column_open:
-            self._surface.stream.write("\n")
-        self._column_open = False
 
     def _run_start(self, data: Data) -> None:
         self._model = escape_line(str(data.get("model") or "the model"))
@@ -82,6 +82,7 @@ class TerminalRun:
     def _step_start(self, data: Data) -> None:
         self._model = escape_line(str(data.get("model") or self._model))
         self.reply_shown = False
+        self._text.keep()
         self._print((f"step {data.get('step')}", "bold"), (f"{self._dot()}{self._model}", "dim"))
         self._wait(f"waiting for {self._model}")
 
@@ -90,10 +91,28 @@ class TerminalRun:
         if not text:
             return
         self._status.clear()
-        self._surface.stream.write(text)
-        self._surface.stream.flush()
+        self._text.write(text)
         self.reply_shown = True
-        self._column_open = not text.endswith("\n")
+
+    def _call_delta(self, data: Data) -> None:
+        if data.get("name"):
+            self._wait(f"{self._model} is writing a call of {escape_line(str(data['name']))}")
+
+    def _retry(self, data: Data) -> None:
+        taken_back = self._void()
+        left = "" if taken_back else ", what it wrote is void"
+        self._print((f"! {failure_of(data)}{left}", "yellow"))
+        self._model = escape_line(str(data.get("next") or self._model))
+        self._wait(f"waiting for {self._model}")
+
+    def _failed(self, data: Data) -> None:
+        self._void()
+
+    def _void(self) -> bool:
+        """Take what a cut turn has shown off the screen; False if something of it stays."""
+        self._status.clear()
+        self.reply_shown = False
+        return self._text.is_empty or self._text.take_back()
 
     def _tool_start(self, data: Data) -> None:
         name = name_of(data)

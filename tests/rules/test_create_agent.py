@@ -505,7 +505,7 @@ def test_what_a_run_raises_comes_out_of_its_stream(store: Store, play: Play) -> 
     seen: list[str] = []
     with pytest.raises(ProviderError, match="the model died"):
         asyncio.run(watch())
-    assert seen == ["run.start", "checkpoint.saved", "step.start"]
+    assert seen == ["run.start", "checkpoint.saved", "step.start", "model.failed"]
     with pytest.raises(ProviderError, match="the model died"):
         play(lambda: list(bot(store, [{"error": "the model died"}]).stream_sync("go", session_id="s2")))
     assert statuses(bot(store), "s1") == ["in-progress"]
