@@ -34,12 +34,17 @@ if TYPE_CHECKING:
         resume_after_approval_sync,
     )
     from .execution.hooks import Hooks, ToolUse
+    from .execution.patience import RetryPolicy
     from .execution.protocols import (
         ApprovalStore,
+        CallDelta,
         CheckpointStore,
         ModelRequest,
+        ModelSettings,
         Provider,
+        ReasoningDelta,
         StoredApproval,
+        TextDelta,
         ToolSchema,
     )
     from .execution.records import (
@@ -75,8 +80,10 @@ _HOMES = {
         "AgentExecutor", "get_checkpoint_history", "resume_after_approval", "resume_after_approval_sync",
     ],
     "execution.hooks": ["Hooks", "ToolUse"],
+    "execution.patience": ["RetryPolicy"],
     "execution.protocols": [
-        "ApprovalStore", "CheckpointStore", "ModelRequest", "Provider", "StoredApproval", "ToolSchema",
+        "ApprovalStore", "CallDelta", "CheckpointStore", "ModelRequest", "ModelSettings", "Provider",
+        "ReasoningDelta", "StoredApproval", "TextDelta", "ToolSchema",
     ],
     "execution.conversation": ["Message", "ToolCall"],
     "execution.records": [
@@ -94,12 +101,13 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "UNSET", "Agent", "AgentExecutor", "AgentSession", "ApprovalDecision", "ApprovalStore", "Cancel",
-    "Checkpoint", "CheckpointStore", "ConfigurationError", "DurableAgent", "Event", "ExecutionResult",
-    "FileStore", "ForkPatch", "ForkResult", "HistoryEntry", "Hooks", "KVStore", "MemoryStore", "Message",
-    "ModelRequest", "ModelResponse", "PendingApproval", "PropagatingToolError", "Provider", "ProviderError",
-    "RunContext", "SDKError", "SessionAwaitingApprovalError", "SessionBusyError", "SqliteStore",
-    "StorageError", "StoredApproval", "Tool", "ToolCall", "ToolContext", "ToolRegistry", "ToolSchema",
+    "UNSET", "Agent", "AgentExecutor", "AgentSession", "ApprovalDecision", "ApprovalStore", "CallDelta",
+    "Cancel", "Checkpoint", "CheckpointStore", "ConfigurationError", "DurableAgent", "Event",
+    "ExecutionResult", "FileStore", "ForkPatch", "ForkResult", "HistoryEntry", "Hooks", "KVStore",
+    "MemoryStore", "Message", "ModelRequest", "ModelResponse", "ModelSettings", "PendingApproval",
+    "PropagatingToolError", "Provider", "ProviderError", "ReasoningDelta", "RetryPolicy", "RunContext",
+    "SDKError", "SessionAwaitingApprovalError", "SessionBusyError", "SqliteStore", "StorageError",
+    "StoredApproval", "TextDelta", "Tool", "ToolCall", "ToolContext", "ToolRegistry", "ToolSchema",
     "ToolUse", "Usage", "__version__", "compare_trajectories", "create_agent", "get_checkpoint_history",
     "resume_after_approval", "resume_after_approval_sync", "tool",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ A later layer wins over an earlier one, key by key.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -61,6 +61,9 @@ class Settings:
         tool_concurrency: calls of one turn that run at the same time, or None for the engine's default.
         max_steps: model turns a run may take, or None for the run's own limit or the engine's default.
         approval_ttl: seconds a human has to decide an approval, or None for no limit.
+        fallback_models: names of models to ask, in this order, where `model` cannot be asked, or None.
+        model_settings: how the model is asked; None leaves it to the model's provider.
+        retries: when the model is asked again, or None for the engine's default.
         store: where sessions are kept: `file`, `sqlite:PATH`, or the URL of a Redis or Valkey server.
         sources: where each setting comes from, by its name.
     """
@@ -72,6 +75,9 @@ class Settings:
     tool_concurrency: int | None = None
     max_steps: int | None = None
     approval_ttl: int | None = None
+    fallback_models: Sequence[str] | None = None
+    model_settings: Mapping[str, Any] | None = None
+    retries: Mapping[str, Any] | None = None
     store: str = field(default="file", repr=False)
     sources: Mapping[str, Source] = field(default_factory=dict)
 

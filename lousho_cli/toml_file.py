@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from .errors import ConfigurationError, StorageError
 
-Value = str | int
+Value = Any
+"""A value as TOML has it. What a key holds is checked by its `Key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +24,35 @@ class Key:
 
     Attributes:
         expected: the values it takes, in words: `a whole number, 1 or more`.
-        kind: their type.
-        allows: whether a value of that type is one of them.
+        kinds: their types.
+        allows: whether a value of those types is one of them; it may raise ValueError to say what is not.
     """
 
     expected: str
-    kind: type[str] | type[int]
+    kinds: tuple[type, ...]
     allows: Callable[[Any], bool]
 
     def check(self, raw: object) -> Value:
         """Return `raw` if the key may hold it, else raise ValueError."""
-        if isinstance(raw, self.kind) and not isinstance(raw, bool) and self.allows(raw):
+        is_one = type(raw) in self.kinds or (isinstance(raw, self.kinds) and not isinstance(raw, bool))
+        if is_one and self.allows(raw):
             return raw
         raise ValueError(self.expected)
 
     def parse(self, text: str) -> Value:
-        """The value that text stands for, as in an environment variable; raises ValueError."""
-        if self.kind is int and re.fullmatch(r"\s*[0-9]{1,9}\s*", text, re.ASCII):
-            return self.check(int(text))
-        return self.check(text)
+        """The value that text stands for, as in an environment variable; raises ValueError.
+
+        What is neither text nor a whole number is written as JSON.
+        """
+        if str in self.kinds:
+            return self.check(text)
+        if self.kinds == (int,):
+            return self.check(int(text) if re.fullmatch(r"\s*[0-9]{1,9}\s*", text, re.ASCII) else text)
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ValueError(f"{self.expected}, as JSON") from None
+        return self.check(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +65,58 @@ class Found:
 
 def text() -> Key:
     """A key that holds text."""
-    return Key("text that is not blank", str, lambda value: bool(value.strip()))
+    return Key("text that is not blank", (str,), lambda value: bool(value.strip()))
 
 
 def one_of(*choices: str) -> Key:
     """A key that holds one of some words."""
-    return Key(" or ".join(f'"{choice}"' for choice in choices), str, choices.__contains__)
+    return Key(" or ".join(f'"{choice}"' for choice in choices), (str,), choices.__contains__)
 
 
 def whole_number(minimum: int) -> Key:
     """A key that holds a whole number from `minimum` up."""
-    return Key(f"a whole number, {minimum} or more", int, lambda value: value >= minimum)
+    return Key(f"a whole number, {minimum} or more", (int,), lambda value: value >= minimum)
+
+
+def number(minimum: float, *, above: bool = False) -> Key:
+    """A key that holds a number from `minimum` up, or above it."""
+    words = f"a number above {minimum:g}" if above else f"a number, {minimum:g} or more"
+    return Key(
+        words,
+        (int, float),
+        lambda value: value < inf and (value > minimum if above else value >= minimum),
+    )
+
+
+def yes_or_no() -> Key:
+    """A key that holds true or false."""
+    return Key("true or false", (bool,), lambda value: True)
+
+
+def texts() -> Key:
+    """A key that holds a list of texts."""
+    return Key("a list of texts", (list,), lambda value: all(isinstance(each, str) for each in value))
+
+
+def any_table() -> Key:
+    """A key that holds a table of whatever there is."""
+    return Key("a table", (dict,), lambda value: True)
+
+
+def table(keys: Mapping[str, Key]) -> Key:
+    """A key that holds a table of known keys."""
+
+    def allows(value: Mapping[str, object]) -> bool:
+        for name, raw in value.items():
+            if name not in keys:
+                raise ValueError(f"no {name!r}: {_suggestion(name, keys)}")
+            try:
+                keys[name].check(raw)
+            except ValueError as error:
+                raise ValueError(f"{name} only as {error}, not {raw!r}") from None
+        return True
+
+    return Key(f"a table with {', '.join(keys)}", (dict,), allows)
 
 
 def read_toml(file: Path, keys: Mapping[str, Key]) -> dict[str, Found]:

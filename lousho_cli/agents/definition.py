@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import NotFoundError, StorageError
-from ..toml_file import Found, Key, one_of, read_toml, text, whole_number
+from ..toml_file import (
+    Found,
+    Key,
+    any_table,
+    number,
+    one_of,
+    read_toml,
+    table,
+    text,
+    texts,
+    whole_number,
+    yes_or_no,
+)
 
 OnAgentDrift = Literal["warn", "error", "ignore"]
 
 AGENT_FILE = "agent.toml"
 """What makes a folder an agent. It may be empty."""
+
+_EFFORTS = ("minimal", "low", "medium", "high", "xhigh")
+
+MODEL_SETTINGS_KEYS: Mapping[str, Key] = {
+    "temperature": number(0),
+    "max_tokens": whole_number(1),
+    "thinking": Key(
+        f"true, false, or one of {', '.join(_EFFORTS)}",
+        (bool, str),
+        lambda value: isinstance(value, bool) or value in _EFFORTS,
+    ),
+    "tool_choice": text(),
+    "parallel_tool_calls": yes_or_no(),
+    "stop": texts(),
+    "seed": Key("a whole number", (int,), lambda value: True),
+    "timeout": number(0, above=True),
+    "extra_body": any_table(),
+}
+"""How a model is asked; the engine's `ModelSettings` says what each means."""
+
+RETRIES_KEYS: Mapping[str, Key] = {
+    "attempts": whole_number(1),
+    "base_seconds": number(0),
+    "max_seconds": number(0),
+}
+"""When a model is asked again; the engine's `RetryPolicy` says what each means."""
 
 RUN_KEYS: Mapping[str, Key] = {
     "model": text(),
@@ -22,6 +60,9 @@ RUN_KEYS: Mapping[str, Key] = {
     "approval_ttl": whole_number(1),
     "tool_concurrency": whole_number(1),
     "on_agent_drift": one_of("warn", "error", "ignore"),
+    "fallback_models": texts(),
+    "model_settings": table(MODEL_SETTINGS_KEYS),
+    "retries": table(RETRIES_KEYS),
 }
 """What an agent and a workspace may both set: how runs are made."""
 
@@ -39,6 +80,9 @@ class AgentDefinition:
         approval_ttl: seconds a human has to decide.
         tool_concurrency: calls of one turn that run at the same time.
         on_agent_drift: what a resume does when the agent has changed.
+        fallback_models: names of models to ask where its own cannot be asked.
+        model_settings: how its model is asked.
+        retries: when its model is asked again.
         values: every key that is set, with its place in the file.
     """
 
@@ -48,6 +92,9 @@ class AgentDefinition:
     approval_ttl: int | None = None
     tool_concurrency: int | None = None
     on_agent_drift: OnAgentDrift | None = None
+    fallback_models: Sequence[str] | None = None
+    model_settings: Mapping[str, Any] | None = None
+    retries: Mapping[str, Any] | None = None
     values: Mapping[str, Found] = field(default_factory=dict)
 
 

@@ -74,6 +74,8 @@ def load_agent(
         description=definition.description,
         subagents=_subagents(folder / SUBAGENTS_FOLDER, provider_of),
         max_steps=definition.max_steps,
+        model_settings=definition.model_settings,
+        retries=definition.retries,
     )
     return LoadedAgent(
         agent=agent,
@@ -99,6 +101,9 @@ def _subagents(folder: Path, provider_of: ProviderOf) -> list[Agent]:
         agent = load_agent(path, provider_of=provider_of).agent
         if isinstance(agent.model, str):
             agent.provider = provider_of(agent.model, path)
+        names = read_definition(path).fallback_models
+        if names is not None:
+            agent.fallbacks = tuple(provider_of(name, path) for name in names)
         agents.append(agent)
     return agents
 

@@ -104,7 +104,9 @@ def _report(report: _Report, as_json: bool) -> int:
 
 def _describe(error: Exception) -> _Report:
     if isinstance(error, SDKError):
-        return _Report(error.code, error.message, error.hint, exit_code(error))
+        attempts = getattr(error, "attempts", 1)
+        tried = f" (asked {attempts} times)" if attempts > 1 else ""
+        return _Report(error.code, error.message + tried, error.hint, exit_code(error))
     if isinstance(error, typer.TyperException):
         context: typer.Context | None = getattr(error, "ctx", None)
         path = context.command_path if context else "lousho"

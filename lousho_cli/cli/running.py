@@ -15,6 +15,7 @@ from ..execution.agent import Agent
 from ..execution.deciding import record_decision
 from ..execution.events import Event
 from ..execution.executor import AgentExecutor, resume_after_approval
+from ..execution.patience import RetryPolicy
 from ..execution.protocols import Provider, StoredApproval
 from ..execution.records import ApprovalDecision, ExecutionResult
 from ..execution.sync import run_sync
@@ -181,6 +182,9 @@ def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     loaded = load_agent(folder, name=agent, model=settings.model, provider_of=tape.provider_of)
     # A resume keeps the limit its run began with; only a flag changes it on the way.
     loaded.agent.max_steps = settings.max_steps
+    loaded.agent.model_settings = settings.model_settings
+    loaded.agent.retries = RetryPolicy.of(settings.retries)
+    loaded.agent.fallbacks = tuple(resolve_model(name, folder) for name in settings.fallback_models or ())
     store = place.backend_of(agent).store()
     return LoadedRun(agent, loaded.agent, provider, store, settings, flags, tape)
 

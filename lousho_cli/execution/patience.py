@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -36,7 +37,7 @@ class RetryPolicy:
             raise ConfigurationError(f"retries: attempts is {attempts!r}", hint="use a whole number from 1")
         for name in ("base_seconds", "max_seconds"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ConfigurationError(f"retries: {name} is {value!r}", hint="use seconds from 0")
 
     @classmethod

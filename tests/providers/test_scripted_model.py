@@ -179,7 +179,10 @@ def test_requests_are_kept_and_what_is_left_is_counted() -> None:
         ({"usage": {"input_tokens": 1.5}}, "no whole number", "whole"),
         ({"usage": {"input_tokens": True}}, "is true", "a number"),
         ({"delay": -1}, "`delay` is -1", "0 or more"),
-        ({"error": {"message": "x", "status": 500}}, "unknown key `status`", "`message` and `code`"),
+        ({"error": {"message": "x", "state": 500}}, "unknown key `state`", "message, code, status"),
+        ({"error": {"status": "500"}}, "`status` is a text", "a number"),
+        ({"fails": ["fine"]}, "turn 2, failure 1 does not fail", "`error` or `cut`"),
+        ({"chunks": 1.5}, "`chunks` is no whole number", "whole"),
         ({"error": 500}, "`error` is 500", "a message"),
     ],
 )

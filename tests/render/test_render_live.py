@@ -238,3 +238,106 @@ def test_hostile_text_is_harmless() -> None:
     for surface in (pipe(), screen(400)):
         play(surface, events)
         assert_harmless(shown(surface))
+
+
+def retry(text: str, *, wait: float = 1.5, **more: Any) -> Event:
+    error = {"code": "LOUSHO_PROVIDER_REQUEST_FAILED", "message": text, "status": 503}
+    return ("model.retry", {"step": 1, "model": "demo", "error": error, "wait": wait, **more})
+
+
+def rows_of(text: str, width: int) -> list[str]:
+    """The rows that a terminal of this width shows, as far as our codes go."""
+    rows, row, column = [""], 0, 0
+    for code, char in re.findall(r"(\x1b\[\d*[A-Z])|([\s\S])", text):
+        if code == "\x1b[2K":
+            rows[row] = ""
+        elif code:
+            assert code == "\x1b[1A"
+            row -= 1
+        elif char == "\r":
+            column = 0
+        elif char == "\n" or column == width:
+            row, column = row + 1, 0
+            rows += [""] * (row == len(rows))
+        if not code and char not in "\r\n":
+            rows[row] = rows[row][:column] + char
+            column += 1
+    return rows
+
+
+CUT: list[Event] = [
+    ("step.start", {"step": 1, "model": "demo"}),
+    ("text.delta", {"text": "a line that is long enough to wrap around the edge of it\nand "}),
+    ("reasoning.delta", {"text": "hm"}),
+    ("text.delta", {"text": "more"}),
+    retry("overloaded", discard=True),
+    ("text.delta", {"text": "Whole."}),
+    ("checkpoint.saved", {"seq": 2, "status": "finished", "step": 1}),
+    ("run.done", {"finishReason": "stop", "steps": 1, "usage": {}}),
+]
+
+
+@pytest.mark.parametrize("width", [20, 28, 30, 80])
+def test_what_a_cut_turn_has_shown_is_taken_off_the_screen(width: int) -> None:
+    surface = screen(width, live=True)
+    run = play(surface, CUT)
+    shown_rows = "".join(rows_of(shown(surface), width))
+    assert shown_rows == (
+        "step 1 · demo! demo failed (503): overloaded; asking again in 1.5sWhole.finished (stop), 1 step"
+    )
+    assert run.reply_shown
+
+
+def test_where_the_cursor_may_not_move_a_cut_turn_is_called_void() -> None:
+    surface = screen(live=False)
+    play(surface, CUT)
+    assert "overloaded; asking again in 1.5s, what it wrote is void\nWhole.\n" in shown(surface)
+
+
+def test_a_cut_turn_too_long_for_the_screen_stays_and_is_called_void() -> None:
+    surface = screen(live=True)
+    play(surface, [CUT[0], ("text.delta", {"text": "line\n" * 200}), *CUT[4:]])
+    assert "what it wrote is void" in shown(surface)
+
+
+def test_a_pipe_never_shows_a_cut_turn() -> None:
+    surface = pipe()
+    play(surface, [*CUT[:-3], ("text.delta", {"text": "Whole."}), RUN[4]])
+    assert shown(surface) == (
+        "step 1: asking demo\nwarning: demo failed (503): overloaded; asking again in 1.5s\n"
+        'model says: Whole.\ncalling find {"n": 2}\n'
+    )
+
+
+def test_a_turn_that_is_whole_is_never_taken_back() -> None:
+    surface = screen(live=True)
+    play(surface, [*CUT[:1], CUT[5], CUT[6], ("step.start", {"step": 2, "model": "demo"}), CUT[4]])
+    assert rows_of(shown(surface), 80)[1] == "Whole."
+
+
+def test_the_next_model_is_named() -> None:
+    surface = pipe()
+    play(surface, [retry("gone", wait=0, next="spare")])
+    assert shown(surface) == "warning: demo failed (503): gone; asking spare\n"
+
+
+def test_a_call_that_is_being_written_is_named() -> None:
+    surface = screen(live=True)
+    play(surface, [*RUN[:2], ("call.delta", {"index": 0, "name": "find", "arguments": ""})])
+    assert "demo is writing a call of find" in shown(surface)
+
+
+@pytest.mark.parametrize("make", [pipe, screen])
+def test_turns_of_sub_agents_that_write_at_once_are_shown_one_by_one(make: Any) -> None:
+    surface = make()
+    with LiveRun(surface) as run:
+        for text in ("one ", "two"):
+            for name in ("a", "b"):
+                run.handle(
+                    SimpleNamespace(type="text.delta", data={"text": f"{name} says {text}"}, path=(name,))
+                )
+        run.handle(SimpleNamespace(type="model.retry", data=retry("x", discard=True)[1], path=("b",)))
+        run.handle(SimpleNamespace(type="checkpoint.saved", data={"step": 1}, path=("a",)))
+        run.handle({"type": "tool.start", "data": RUN[4][1]})
+    assert "a says one a says two" in shown(surface)
+    assert "b says" not in shown(surface)

@@ -13,7 +13,7 @@ import rules_kit
 from rules_kit import World, asks, call, check_sent, check_transcript, kinds, results, roles, said, turn
 
 from lousho_cli import Cancel, Event, ExecutionResult, PropagatingToolError, ToolContext, tool
-from lousho_cli.execution import asking, batch
+from lousho_cli.execution import attempt, batch
 from lousho_cli.execution.cancel import wake
 
 world = rules_kit.world
@@ -22,7 +22,7 @@ world = rules_kit.world
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "GRACE_SECONDS", 0.1)
-    monkeypatch.setattr(asking, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(attempt, "STOP_SECONDS", 0.1)
 
 
 def test_the_run_returns_and_the_session_goes_on(world: World) -> None:

@@ -149,7 +149,7 @@ def test_the_end_is_told_as_the_result_says_it(world: World, watcher: Watcher) -
 def test_a_run_that_fails_tells_no_end(world: World, watcher: Watcher) -> None:
     with pytest.raises(ProviderError):
         world.execute([{"error": "the model died"}], on_event=watcher)
-    assert watcher.types() == ["run.start", "checkpoint.saved", "step.start"]
+    assert watcher.types() == ["run.start", "checkpoint.saved", "step.start", "model.failed"]
     again = Watcher()
     world.resume(["done"], on_event=again)
     assert again.told("run.start", "resumed") == [True]
