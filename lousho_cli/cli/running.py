@@ -184,7 +184,7 @@ def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     loaded.agent.max_steps = settings.max_steps
     loaded.agent.model_settings = settings.model_settings
     loaded.agent.retries = RetryPolicy.of(settings.retries)
-    loaded.agent.fallbacks = tuple(resolve_model(name, folder) for name in settings.fallback_models or ())
+    loaded.agent.fallbacks = tuple(tape.provider_of(name, folder) for name in settings.fallback_models or ())
     store = place.backend_of(agent).store()
     return LoadedRun(agent, loaded.agent, provider, store, settings, flags, tape)
 
