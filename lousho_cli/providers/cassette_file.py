@@ -120,25 +120,32 @@ def remove_copy(path: Path) -> None:
 
 def _read(path: Path) -> bytes | None:
     with _storage(path, "read"):
+        _refuse_other_kinds(path)
         try:
             fd = os.open(path, os.O_RDONLY | _NOT_FOLLOWED | _BINARY)
         except FileNotFoundError:
-            _refuse_other_kinds(path)
             return None
-        except OSError as error:
-            _refuse_other_kinds(path)
-            raise error
-        with os.fdopen(fd, "rb") as file:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
+        try:
+            # What was looked at by its name may have been exchanged since.
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise _other_kind(path)
-            data = file.read(LARGEST + 1)
+            data = _at_most(fd, LARGEST + 1)
+        finally:
+            os.close(fd)
     if len(data) > LARGEST:
         raise CassetteError(
             f"the cassette {path} is larger than {LARGEST} bytes",
             hint="is it the right file? Record fewer calls",
         )
     return data
+
+
+def _at_most(fd: int, size: int) -> bytes:
+    parts = []
+    while size > 0 and (part := os.read(fd, min(size, 1 << 20))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def _replace(path: Path, data: bytes) -> None:
