@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Literal, cast, get_args
+
+from pydantic import ValidationError
 
 from ..errors import CassetteError, ConfigurationError
 from ..execution.messages import JsonObject, text_of
@@ -20,6 +22,8 @@ from .redaction import Redactor
 Mode = Literal["record", "replay", "auto"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MISS = "LOUSHO_CASSETTE_MISS"
+
+_TURN_KEYS = frozenset(("content", "tool_calls", "toolCalls"))
 
 
 class Tape:
@@ -197,7 +201,7 @@ class CassetteModel:
             return recorded or "cassette"
         return _model_id(self._provider)
 
-    async def generate(self, request: ModelRequest) -> ModelResponse:
+    async def generate(self, request: ModelRequest) -> ModelResponse | Mapping[str, Any]:
         """The recorded answer, or the live model's.
 
         Raises:
@@ -213,11 +217,12 @@ class CassetteModel:
         call = self.tape.begin(asked, model)
         finished = False
         try:
-            response = ModelResponse.of(await provider.generate(request))
-            if is_finished(response):
-                self.tape.finish(call, asked, model, response)
+            answer = await provider.generate(request)
+            turn = finished_turn(answer)
+            if turn is not None:
+                self.tape.finish(call, asked, model, turn)
                 finished = True
-            return response
+            return answer
         finally:
             if not finished:
                 self.tape.drop(call)
@@ -236,8 +241,9 @@ class CassetteModel:
         finished = False
         try:
             async for piece in _pieces(provider, request):
-                if isinstance(piece, ModelResponse) and is_finished(piece):
-                    self.tape.finish(call, asked, model, piece)
+                turn = finished_turn(piece)
+                if turn is not None:
+                    self.tape.finish(call, asked, model, turn)
                     finished = True
                 yield piece
         finally:
@@ -253,12 +259,20 @@ class CassetteModel:
         return self._made
 
 
-def is_finished(response: ModelResponse) -> bool:
-    """Whether the turn is whole: it did not end in an error, and was not cut inside a call's arguments."""
-    if response.finish_reason == "error":
-        return False
+def finished_turn(answer: object) -> ModelResponse | None:
+    """The answer as a turn, if it is one that the engine takes: not an error, not cut inside its calls."""
+    if isinstance(answer, Mapping) and not answer.keys() & _TURN_KEYS:
+        return None
+    if not isinstance(answer, Mapping | ModelResponse):
+        return None
+    try:
+        response = ModelResponse.of(answer)
+    except ValidationError:
+        return None
     cut = response.finish_reason in ("length", "max_tokens")
-    return not (cut and any(not _is_json(call.function.arguments) for call in response.tool_calls))
+    if cut and not all(_is_json(call.function.arguments) for call in response.tool_calls):
+        return None
+    return None if response.finish_reason == "error" else response
 
 
 def _is_json(text: str) -> bool:
@@ -274,14 +288,15 @@ async def _pieces(provider: Provider, request: ModelRequest) -> AsyncIterator[An
         async for piece in provider.stream(request):
             yield piece
         return
-    async for piece in _as_one_piece(ModelResponse.of(await provider.generate(request))):
+    answer = await provider.generate(request)
+    async for piece in _as_one_piece(finished_turn(answer) or answer):
         yield piece
 
 
-async def _as_one_piece(response: ModelResponse) -> AsyncIterator[ModelDelta | ModelResponse]:
-    if text := text_of(response.content):
+async def _as_one_piece(answer: Any) -> AsyncIterator[Any]:
+    if isinstance(answer, ModelResponse) and (text := text_of(answer.content)):
         yield TextDelta(text)
-    yield response
+    yield answer
 
 
 def _model_id(provider: Provider) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from lousho_cli.testing import ScriptedModel
 
 def recorded(*turns: Any) -> CassetteRun:
     run = CassetteRun()
-    taped(ScriptedModel(turns or [LOOK, "Here."]), run, "record").send_sync("Tea?")
+    taped(ScriptedModel(list(turns) or [LOOK, "Here."]), run, "record").send_sync("Tea?")
     return run
 
 
@@ -192,7 +192,7 @@ def test_a_resume_gets_the_turn_that_its_transcript_is_at() -> None:
             self.live = Tape(run, "replay").model(None)
             self.asked = 0
 
-        async def generate(self, request: ModelRequest) -> ModelResponse:
+        async def generate(self, request: ModelRequest) -> ModelResponse | Mapping[str, Any]:
             self.asked += 1
             if self.asked == 2:
                 raise ConnectionError("gone")
