@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "diff:diff",
     "delete": "delete:delete",
     "agents": "agents:agents",
+    "doctor": "doctor:doctor",
 }
 """Module and function of each command, in the order of the help. Each function is a `globals.command`."""
 

@@ -17,6 +17,7 @@ _MARKS = {
     "failed": ("✗", "x"),
     "rejected": ("⊘", "no"),
     "unclear": ("?", "?"),
+    "warning": ("!", "!"),
     "stopped": ("■", "-"),
     "call": ("→", ">"),
     "wait": ("…", "..."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..execution.messages import JsonObject
     from ..execution.protocols import ApprovalStore, CheckpointStore
     from ..execution.state import State
+    from .findings import Progress, StoreReport
     from .journal import Header
     from .reader import SessionSummary
     from .trail import Save
@@ -82,6 +83,15 @@ class Backend(Protocol):
 
     def approval_agent(self, approval_id: str) -> str:
         """Whose approval that is; an empty text where nothing tells."""
+        ...
+
+    def check(self, progress: Progress, only: Sequence[str] | None = None) -> StoreReport:
+        """What is wrong with what is stored. Waits for no runner and writes nothing.
+
+        Args:
+            progress: told how many sessions are checked.
+            only: the ids of the sessions to check, or None for all, and for what belongs to no session.
+        """
         ...
 
     def store(self) -> Store:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .backend import Store
     from .file import FileCheckpoints
     from .file_approvals import FileApprovals
+    from .findings import Progress, StoreReport
 
 
 class FileBackend:
@@ -61,6 +62,11 @@ class FileBackend:
 
     def approval_agent(self, approval_id: str) -> str:
         return self._folder.agent
+
+    def check(self, progress: Progress, only: Sequence[str] | None = None) -> StoreReport:
+        from .check_folder import check_folder
+
+        return check_folder(self._folder, self._limit, progress, only)
 
     def store(self) -> Store:
         from .file import FileCheckpoints

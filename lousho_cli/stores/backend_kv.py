@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigurationError, StorageError
+from ..errors import StorageError
 from ..execution.kept import KeptSaves, not_kept
 from ..execution.messages import JsonObject
 from ..execution.state import State
@@ -25,6 +25,7 @@ from .trail import Save
 
 if TYPE_CHECKING:
     from .backend import Store
+    from .findings import Progress, StoreReport
 
 PREFIX = "lousho:"
 """What the keys begin with, so that a database may hold other things too."""
@@ -91,6 +92,11 @@ class KVBackend:
             return self.owner(str(session_id)) or ""
         return str(pending.get("agent") or "")
 
+    def check(self, progress: Progress, only: Sequence[str] | None = None) -> StoreReport:
+        from .check_kv import KVCheck
+
+        return run_sync(lambda: KVCheck(self._server, self._access, self._keys).report(progress, only))
+
     def store(self) -> Store:
         return KVStore(self._server, PREFIX, history_limit=self._limit)
 
@@ -99,20 +105,12 @@ class KVBackend:
 
     async def _summaries(self) -> list[SessionSummary]:
         keys = await self._server.keys(PREFIX)
-        ids = [session_id for key in keys if (session_id := self._session_of(key)) is not None]
+        ids = self._keys.sessions(keys)
         found: list[SessionSummary | None] = []
         for start in range(0, len(ids), _READ_AT_ONCE):
             batch = ids[start : start + _READ_AT_ONCE]
             found += await asyncio.gather(*(self._listed(session_id) for session_id in batch))
         return [session for session in found if session is not None]
-
-    def _session_of(self, key: str) -> str | None:
-        """The session whose newest checkpoint is at that key; None if it is none of ours."""
-        session_id = key.removeprefix(PREFIX).replace("%23", "#").replace("%25", "%")
-        try:
-            return session_id if self._keys.checkpoint(session_id) == key else None
-        except ConfigurationError:
-            return None
 
     async def _listed(self, session_id: str) -> SessionSummary | None:
         try:

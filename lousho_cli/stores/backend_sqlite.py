@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from .trail import Save
 
 if TYPE_CHECKING:
     from .backend import Store
+    from .findings import Progress, StoreReport
 
 
 class SqliteBackend:
@@ -96,6 +97,11 @@ class SqliteBackend:
                 "SELECT session_id FROM sessions WHERE approval_id = ?", (approval_id,)
             ).fetchone()
             return (agent_of(connection, waiting[0]) or "") if waiting is not None else ""
+
+    def check(self, progress: Progress, only: Sequence[str] | None = None) -> StoreReport:
+        from .check_sqlite import check_sqlite
+
+        return check_sqlite(self._database, self._limit, progress, only)
 
     def store(self) -> Store:
         from .sqlite import SqliteStore

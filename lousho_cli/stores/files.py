@@ -187,9 +187,9 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
         durable: return only when the new content survives a power cut.
     """
     with storage(path, "written"):
-        temporary = _write_temporary(path, data, durable)
+        temporary = write_temporary(path, data, durable)
         try:
-            _replace(temporary, path)
+            move_over(temporary, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -198,7 +198,7 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
             sync_folder(path.parent)
 
 
-def _replace(source: Path, target: Path) -> None:
+def move_over(source: Path, target: Path) -> None:
     """Rename over `target`. On Windows a reader or a scanner that has it open is in the way for a moment."""
     for seconds in REPLACE_PAUSES:
         try:
@@ -212,7 +212,7 @@ def _replace(source: Path, target: Path) -> None:
 def create_once(path: Path, data: bytes) -> bool:
     """Durably make a file that must not exist yet; False if it does. Of two makers exactly one wins."""
     with storage(path, "written"):
-        temporary = _write_temporary(path, data, durable=True)
+        temporary = write_temporary(path, data, durable=True)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -224,7 +224,7 @@ def create_once(path: Path, data: bytes) -> bool:
         return True
 
 
-def _write_temporary(path: Path, data: bytes, durable: bool) -> Path:
+def write_temporary(path: Path, data: bytes, durable: bool) -> Path:
     temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
     try:
         fd = create_file(temporary)

@@ -13,8 +13,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..errors import ConfigurationError
 from .ids import check_id
 
 
@@ -31,6 +33,17 @@ class Keys:
             ConfigurationError: the id cannot name a session.
         """
         return self.prefix + _encode(check_id(session_id))
+
+    def sessions(self, keys: Iterable[str]) -> list[str]:
+        """The sessions whose newest checkpoints are at these keys; keys of other things are skipped."""
+        return [session_id for key in keys if (session_id := self._session_of(key)) is not None]
+
+    def _session_of(self, key: str) -> str | None:
+        session_id = key.removeprefix(self.prefix).replace("%23", "#").replace("%25", "%")
+        try:
+            return session_id if self.checkpoint(session_id) == key else None
+        except ConfigurationError:
+            return None
 
     def index(self, session_id: str) -> str:
         return f"{self.checkpoint(session_id)}#history"

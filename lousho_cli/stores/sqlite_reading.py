@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 
 from .sqlite_database import BUSY_SECONDS, Database
 from .sqlite_schema import migrate, needs_migration
@@ -32,6 +33,16 @@ class ReadOnlyDatabase(Database):
                 return connection
             connection.close()
         return super().connect()
+
+    def is_older(self) -> bool:
+        """Whether the file would be brought to the present version by being read.
+
+        Raises:
+            StorageError: it cannot be opened, is damaged, or is of a newer version.
+            ConfigurationError: it is a database of another program.
+        """
+        with self.errors("opened"), closing(self._open_to_read()) as connection:
+            return needs_migration(connection, self.path)
 
     def _open_to_read(self) -> sqlite3.Connection:
         connection = self._connect("mode=ro")

@@ -1,0 +1,76 @@
+"""Checking the installation and the terminal: versions, extras, keys. Of a key only whether it is there."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from .._version import __version__
+from ..render.console import Surface
+from .findings import Check
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An optional part.
+
+    Attributes:
+        module: what can be imported when it is installed.
+        purpose: what it is for.
+    """
+
+    module: str
+    purpose: str
+
+
+EXTRAS: Mapping[str, Extra] = {
+    "redis": Extra("redis", "sessions on a Redis or Valkey server"),
+}
+"""Every extra of the package that is for its users, by name."""
+
+KEYS: Mapping[str, str] = {
+    "OPENAI_API_KEY": "OpenAI",
+    "ANTHROPIC_API_KEY": "Anthropic",
+    "GOOGLE_API_KEY": "Google",
+    "GEMINI_API_KEY": "Google",
+}
+"""The environment variables that hold keys, and whose."""
+
+
+def check_installation(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Python, lousho, the extras and the keys."""
+    version = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
+    yield Check("installation", "Python", "ok", version)
+    yield Check("installation", "lousho", "ok", __version__)
+    for name, extra in EXTRAS.items():
+        if _is_installed(extra.module):
+            yield Check("installation", f"extra {name}", "ok", f"installed: {extra.purpose}")
+        else:
+            message = f"not installed; for {extra.purpose}"
+            fix = f"pip install 'lousho-cli[{name}]'"
+            yield Check("installation", f"extra {name}", "absent", message, fix)
+    for variable, owner in KEYS.items():
+        there = bool(environ.get(variable))
+        message = f"set; the key for {owner}" if there else f"not set; the key for models of {owner}"
+        yield Check("installation", variable, "ok" if there else "absent", message)
+
+
+def check_terminal(surface: Surface) -> Check:
+    """What standard output can show."""
+    encoding = getattr(surface.stream, "encoding", None) or "unknown encoding"
+    if not surface.terminal:
+        return Check("terminal", "output", "ok", f"no terminal: plain lines, {encoding}")
+    color = "colour" if surface.color else "no colour"
+    marks = encoding if surface.unicode else f"{encoding}, which lacks marks: ASCII is used instead"
+    return Check("terminal", "output", "ok", f"a terminal of {surface.width} columns, {color}, {marks}")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
