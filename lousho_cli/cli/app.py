@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "sessions": "sessions:sessions",
     "fork": "fork:fork",
     "diff": "diff:diff",
+    "eval": "eval:eval",
     "delete": "delete:delete",
     "agents": "agents:agents",
     "doctor": "doctor:doctor",

@@ -22,7 +22,7 @@ from ..errors import (
 from ..render.text import escape_json
 from .output import OutputFailed, notice, print_json
 
-FAILED, WRONG_USAGE, AWAITING_APPROVAL, NOT_FOUND, BUSY, AGENT_CHANGED, STORAGE = range(1, 8)
+FAILED, WRONG_USAGE, AWAITING_APPROVAL, NOT_FOUND, BUSY, AGENT_CHANGED, STORAGE, NOTHING_DONE = range(1, 9)
 INTERRUPTED = 130
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import PropagatingToolError
 from .messages import JsonObject
 from .preparation import PreparedCall
+from .tools import KnownFailure
 from .triggers import reached
 from .values import error_result, message_of, to_json_text
 from .workers import Outcome, Workers
@@ -231,6 +232,9 @@ class Batch:
         if stopping and (ends_run or isinstance(error, asyncio.CancelledError)):
             return failed(running.call, "cancelled", "cancelled while it ran: it may have acted", seconds)
         text = message_of(error)
+        if isinstance(error, KnownFailure):
+            content = error_result(error.kind, text, error.note)
+            return Finished(running.call, content, error.kind, text, seconds)
         name = type(error).__name__
         return failed(running.call, "tool-error", text if text == name else f"{name}: {text}", seconds)
 

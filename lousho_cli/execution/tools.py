@@ -20,6 +20,15 @@ class InvalidArgumentsError(Exception):
     """The arguments do not fit the tool. The text is written for the model."""
 
 
+class KnownFailure(Exception):
+    """A call fails exactly as another did: with this error result. For what stands in for a tool."""
+
+    def __init__(self, kind: str, message: str, note: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.note = note
+
+
 @dataclass(frozen=True, slots=True)
 class GivenApproval:
     """The decision a running call was approved with.

@@ -1,0 +1,132 @@
+"""Running evals from the command line: choose, run, tell, write reports, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..errors import StorageError
+from ..evals.files import EVALS_FOLDER
+from ..evals.junit import to_junit
+from ..evals.last_failed import read_last_failed
+from ..evals.results import Report
+from ..evals.selection import Chosen, all_cases, select, unknown_name
+from ..evals.stage import Stage
+from ..evals.suite import Order, evals_of, remember, run_suite
+from ..render.console import surface_for
+from ..render.evals import Progress, show_report, summary
+from ..render.text import escape_json
+from .errors import FAILED, NOTHING_DONE
+from .eval import EvalFlags
+from .interrupts import Interrupted, Interrupts, exit_at_once
+from .output import notice, write_out
+from .place import Place
+from .run_options import RunFlags
+from .running import ensure_trusted
+from .streams import private_stdout
+
+CI_VARIABLE = "CI"
+EXIT_CODES = {"passed": 0, "failed": FAILED, "nothing-done": NOTHING_DONE}
+
+
+def run_evals(place: Place, flags: EvalFlags) -> int:
+    """Run the evals that are wanted; returns the exit code."""
+    chosen = _choose(place, flags)
+    if chosen:
+        ensure_trusted(place, RunFlags(trust=flags.trust))
+    stage = Stage(place.workspace, flags.mode, _in_ci(), flags.runs, flags.usage)
+    order = Order(flags.jobs, flags.stop_at_failure, flags.strict)
+    interrupts = Interrupts()
+    progress = Progress(surface_for(sys.stderr, no_color=place.options.no_color), len(chosen))
+    tell = _silent if place.options.quiet else progress.tell
+    with private_stdout() as stdout:
+        try:
+            report = interrupts.run(
+                partial(run_suite, stage, chosen, order, lambda result: tell(result.to_json()))
+            )
+        except Interrupted as interrupted:
+            notice("interrupted: there is no report")
+            return _end(interrupts, interrupted.exit_code)
+        finally:
+            progress.close()
+        _remember(place, report)
+        _write_reports(report, flags)
+        _show(place, report, stdout)
+        return _end(interrupts, EXIT_CODES[report.ending])
+
+
+def _end(interrupts: Interrupts, code: int) -> int:
+    if interrupts.left_running:
+        # A tool that ignores being cancelled would keep the interpreter from ending.
+        exit_at_once(code)
+    return code
+
+
+def _choose(place: Place, flags: EvalFlags) -> Sequence[Chosen]:
+    """The cases that are wanted; says why there are none."""
+    cases = list(all_cases(evals_of(place.workspace, place.options.agent)))
+    if not cases:
+        folder = f"agents/{place.options.agent or 'NAME'}/{EVALS_FOLDER}"
+        notice(f"there are no evals: write {place.workspace / folder / 'NAME.toml'} (see docs/evals.md)")
+        return []
+    missing = unknown_name(cases, flags.names)
+    if missing is not None:
+        name, close = missing
+        known = (
+            f"did you mean {' or '.join(close)}?" if close else f"{place.command('eval')} runs all there are"
+        )
+        notice(f"there is no eval or case {name!r}; {known}")
+        return []
+    keys = set(read_last_failed(place.workspace)) if flags.last_failed else None
+    chosen = select(cases, names=flags.names, tags=flags.tags, keys=keys)
+    if not chosen:
+        notice("no case failed last" if keys == set() else "no case is chosen by these names and tags")
+    return chosen
+
+
+def _silent(_: Mapping[str, Any]) -> None:
+    """No progress."""
+
+
+def _in_ci() -> bool:
+    return os.environ.get(CI_VARIABLE, "").lower() not in ("", "0", "false")
+
+
+def _remember(place: Place, report: Report) -> None:
+    try:
+        remember(place.workspace, report)
+    except StorageError as error:
+        notice(f"which cases failed is not remembered: {error.message}")
+
+
+def _write_reports(report: Report, flags: EvalFlags) -> None:
+    if flags.report is not None:
+        _write(flags.report, json.dumps(report.to_json(), indent=2).encode() + b"\n")
+    if flags.junit is not None:
+        _write(flags.junit, to_junit(report))
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise StorageError(
+            f"the report {path} could not be written: {error.strerror}", hint="name a file you may write"
+        ) from error
+
+
+def _show(place: Place, report: Report, stdout: TextIO) -> None:
+    data = report.to_json()
+    if place.options.json:
+        write_out(stdout, escape_json(json.dumps(data, indent=2, allow_nan=False)) + "\n")
+        return
+    show_report(surface_for(stdout, no_color=place.options.no_color), data)
+    sys.stderr.flush()
+    if not place.options.quiet:
+        notice(summary(data))

@@ -1,0 +1,65 @@
+"""A report as JUnit XML, which CI servers show: a test suite for each eval, a test case for each case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from xml.etree import ElementTree
+
+from .results import CaseResult, Report
+
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_junit(report: Report) -> bytes:
+    """The report as an XML document. Drift that fails nothing is the output of its test case."""
+    root = ElementTree.Element("testsuites", _counts("lousho eval", report.results))
+    for (agent, name), results in groupby(report.results, key=lambda each: (each.agent, each.eval)):
+        cases = list(results)
+        suite = ElementTree.SubElement(root, "testsuite", _counts(f"{agent}: {name}", cases))
+        suite.set("timestamp", report.started_at.removesuffix("Z").partition("+")[0])
+        suite.extend(_test_case(case, report) for case in cases)
+    ElementTree.indent(root)
+    document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
+
+
+def _test_case(result: CaseResult, report: Report) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase",
+        {
+            "classname": _clean(f"{result.agent}.{result.eval}"),
+            "name": _clean(result.case),
+            "time": f"{result.seconds:.3f}",
+        },
+    )
+    drift = [f"{each.field}: {each.committed} -> {each.current}" for each in result.drift]
+    failures = [f"{each.check}: {each.message}" for each in result.failures]
+    if report.strict:
+        failures += [f"drift: {each}" for each in drift]
+    if failures:
+        failure = ElementTree.SubElement(case, "failure", {"message": _clean(failures[0])})
+        failure.text = _clean("\n".join(failures))
+    elif result.status == "skipped":
+        ElementTree.SubElement(case, "skipped", {"message": "nothing is recorded"})
+    told = [*drift, *(f"soft: {each.check}: {each.message}" for each in result.warnings)]
+    if told:
+        ElementTree.SubElement(case, "system-out").text = _clean("\n".join(told))
+    return case
+
+
+def _counts(name: str, results: Sequence[CaseResult]) -> dict[str, str]:
+    return {
+        "name": _clean(name),
+        "tests": str(len(results)),
+        "failures": str(sum(result.status == "failed" for result in results)),
+        "errors": "0",
+        "skipped": str(sum(result.status == "skipped" for result in results)),
+        "time": f"{sum(result.seconds for result in results):.3f}",
+    }
+
+
+def _clean(text: str) -> str:
+    """Text without the characters that XML cannot carry."""
+    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)

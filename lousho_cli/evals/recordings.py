@@ -1,0 +1,137 @@
+"""Recorded runs of a case: the model's turns, what tools answered, and the way the run took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from ..errors import CassetteError
+from ..execution.steps import Difference, Step, StepCall, Trajectory, drift
+from ..providers.cassette import Cassette, CassetteRun
+from ..providers.redaction import Redactor
+from .answers import ToolAnswer
+from .outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """One recorded run of a case.
+
+    Attributes:
+        turns: the calls of its models.
+        answers: what its tools answered, in order.
+        trajectory: the way it took.
+    """
+
+    turns: CassetteRun
+    answers: Sequence[ToolAnswer]
+    trajectory: Trajectory
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class _CallData(_Data):
+    name: str
+    args: Any
+
+
+class _StepData(_Data):
+    text: str = ""
+    tools: list[_CallData] = Field(default_factory=list)
+
+
+class _AnswerData(_Data):
+    tool: str
+    args: dict[str, Any]
+    result: Any
+    error: str | None = None
+    path: list[str] = Field(default_factory=list)
+
+
+class _RunData(_Data):
+    """What an eval keeps with each run of a cassette."""
+
+    finish_reason: str
+    total_tokens: int
+    steps: list[_StepData]
+    answers: list[_AnswerData]
+
+
+def recorded_run(turns: CassetteRun, answers: Sequence[ToolAnswer], outcome: Outcome) -> RecordedRun:
+    """A run that was recorded, keys and tokens taken out."""
+    data = _RunData(
+        finish_reason=outcome.endings[-1],
+        total_tokens=outcome.tokens,
+        steps=[
+            _StepData(
+                text=step.text, tools=[_CallData(name=call.name, args=call.args) for call in step.tools]
+            )
+            for step in outcome.steps
+        ],
+        answers=[
+            _AnswerData(
+                tool=each.tool, args=each.args, result=each.result, error=each.error, path=[*each.path]
+            )
+            for each in answers
+        ],
+    )
+    turns.data = Redactor().value(data.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+    return _run(turns, data)
+
+
+def read_recording(path: Path) -> list[RecordedRun]:
+    """The recorded runs in a file; none if there is no file.
+
+    Raises:
+        CassetteError: the file is damaged, or no recording of an eval.
+        StorageError: it cannot be read.
+    """
+    cassette = Cassette.load(path)
+    return [] if cassette is None else [_read(run, path) for run in cassette.runs]
+
+
+def write_recording(path: Path, runs: Sequence[RecordedRun]) -> None:
+    """Put recorded runs in the place of those in the file.
+
+    Raises:
+        CassetteError: they are too large.
+        StorageError: the file cannot be written.
+    """
+    Cassette([run.turns for run in runs]).save(path)
+
+
+def smallest_drift(
+    committed: Sequence[RecordedRun], current: Outcome, *, usage: bool
+) -> tuple[Difference, ...]:
+    """In what a run differs from the recorded run that comes closest; nothing if it is as one of them."""
+    now = current.trajectory(usage=usage)
+    return min((tuple(drift(run.trajectory, now)) for run in committed), key=len, default=())
+
+
+def _read(turns: CassetteRun, path: Path) -> RecordedRun:
+    try:
+        return _run(turns, _RunData.model_validate(turns.data))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(str(key) for key in problem["loc"])
+        raise CassetteError(
+            f"{path} is no recording of an eval: data.{place}: {problem['msg']}",
+            hint="restore it from version control, or delete it and record it again",
+        ) from error
+
+
+def _run(turns: CassetteRun, data: _RunData) -> RecordedRun:
+    steps = [
+        Step(step.text, tuple(StepCall(call.name, call.args) for call in step.tools)) for step in data.steps
+    ]
+    answers = [
+        ToolAnswer(each.tool, each.args, each.result, each.error, tuple(each.path)) for each in data.answers
+    ]
+    return RecordedRun(turns, answers, Trajectory(steps, data.finish_reason, data.total_tokens))

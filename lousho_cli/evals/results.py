@@ -1,0 +1,129 @@
+"""What came of the cases, case by case and as a whole. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .._version import __version__
+from ..execution.steps import Difference
+from .outcome import Failure
+
+Mode = Literal["run", "record", "replay", "drift"]
+Status = Literal["passed", "failed", "skipped"]
+
+Ending = Literal["passed", "failed", "nothing-done"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of one case.
+
+    Attributes:
+        agent: who played it.
+        eval: its eval's name.
+        case: its label.
+        status: `passed`, `failed`, or `skipped`: it was not played, as nothing is recorded for it.
+        failures: gates that do not hold, and what kept the case from being played.
+        warnings: soft checks that do not hold.
+        score: the share of soft checks that hold; None without any.
+        drift: in what it differs from its recording.
+        compared: whether it was compared with a recording.
+        runs: how many recorded runs it was held against, or that were recorded.
+        seconds: how long it took.
+    """
+
+    agent: str
+    eval: str
+    case: str
+    status: Status
+    failures: tuple[Failure, ...] = ()
+    warnings: tuple[Failure, ...] = ()
+    score: float | None = None
+    drift: tuple[Difference, ...] = ()
+    compared: bool = False
+    runs: int = 0
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """Names the case in its workspace."""
+        return f"{self.agent}/{self.eval}/{self.case}"
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "agent": self.agent,
+            "eval": self.eval,
+            "case": self.case,
+            "status": self.status,
+            "passed": self.status == "passed",
+            "failures": [failure.to_json() for failure in self.failures],
+            "warnings": [warning.to_json() for warning in self.warnings],
+            "drift": [difference._asdict() for difference in self.drift],
+            "compared": self.compared,
+            "runs": self.runs,
+            "seconds": round(self.seconds, 3),
+        }
+        if self.score is not None:
+            data["score"] = self.score
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of all cases that were chosen.
+
+    Attributes:
+        mode: how they were run.
+        results: in the order of the files.
+        left_out: how many were not begun, because an earlier one failed.
+        started_at, finished_at: UTC, ISO 8601.
+        strict: drift, and cases without a recording, fail.
+    """
+
+    mode: Mode
+    results: Sequence[CaseResult]
+    left_out: int
+    started_at: str
+    finished_at: str
+    strict: bool = False
+
+    def count(self, status: Status) -> int:
+        return sum(result.status == status for result in self.results)
+
+    @property
+    def compared(self) -> int:
+        return sum(result.compared for result in self.results)
+
+    @property
+    def drifted(self) -> int:
+        return sum(bool(result.drift) for result in self.results)
+
+    @property
+    def ending(self) -> Ending:
+        """Whether all gates hold. Nothing is done where nothing was run, or under drift nothing compared."""
+        skipped = self.count("skipped")
+        if self.count("failed"):
+            return "failed"
+        if skipped == len(self.results) or (self.mode == "drift" and not self.compared):
+            return "nothing-done"
+        if skipped and (self.strict or self.mode == "replay"):
+            return "failed"
+        return "failed" if self.strict and self.drifted else "passed"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "lousho": __version__,
+            "mode": self.mode,
+            "startedAt": self.started_at,
+            "finishedAt": self.finished_at,
+            "cases": [result.to_json() for result in self.results],
+            "total": len(self.results) + self.left_out,
+            "passed": self.count("passed"),
+            "failed": self.count("failed"),
+            "skipped": self.count("skipped"),
+            "leftOut": self.left_out,
+            "compared": self.compared,
+            "drifted": self.drifted,
+        }

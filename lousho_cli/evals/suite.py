@@ -1,0 +1,90 @@
+"""Running chosen cases on a stage, and the report of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..workspace import agent_folder, list_agents
+from .files import EvalFile, read_evals
+from .last_failed import after, read_last_failed, remember_last_failed
+from .playing import Script
+from .pool import run_all
+from .results import CaseResult, Report
+from .selection import Chosen
+from .stage import Stage
+from .turns import script_of
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """In what order cases are run, and what of the report counts.
+
+    Attributes:
+        jobs: how many cases at a time.
+        stop_at_failure: begin no further case once one has failed.
+        strict: drift, and cases without a recording, fail.
+    """
+
+    jobs: int = 4
+    stop_at_failure: bool = False
+    strict: bool = False
+
+
+def evals_of(workspace: Path, agent: str | None) -> Iterator[tuple[str, Sequence[EvalFile]]]:
+    """The evals of one agent, or of every agent of the workspace by name.
+
+    Raises:
+        NotFoundError: there is no such agent.
+        ConfigurationError: an eval file is wrong; code `LOUSHO_EVALS_INVALID`.
+    """
+    agents = [agent] if agent is not None else [each.name for each in list_agents(workspace)]
+    for name in agents:
+        yield name, read_evals(agent_folder(workspace, name))
+
+
+async def run_suite(
+    stage: Stage, chosen: Sequence[Chosen], order: Order, on_result: Callable[[CaseResult], None]
+) -> Report:
+    """Run cases; nothing is run if a file of one of them cannot be read.
+
+    Args:
+        on_result: told each result when it is there.
+
+    Raises:
+        SDKError: a case could not be run at all; what was running is stopped.
+    """
+    started = _now()
+    scripts = [(each, script_of(each.case, each.file.path.parent)) for each in chosen]
+
+    async def run(item: tuple[Chosen, Script]) -> CaseResult:
+        return await stage.run(*item)
+
+    results = await run_all(
+        scripts,
+        run,
+        jobs=order.jobs,
+        on_result=on_result,
+        is_last=lambda result: order.stop_at_failure and result.status == "failed",
+    )
+    return Report(stage.mode, results, len(chosen) - len(results), started, _now(), order.strict)
+
+
+def remember(workspace: Path, report: Report) -> None:
+    """Remember which cases failed.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    passed = {result.key for result in report.results if result.status == "passed"}
+    failed = {result.key for result in report.results if result.status == "failed"}
+    before = read_last_failed(workspace)
+    now = after(before, passed, failed)
+    if now != before:
+        remember_last_failed(workspace, now)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,45 @@
+"""What a case says, as messages: texts, and files as parts beside them."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigurationError
+from .cases import Case, Turn
+from .playing import Script
+
+
+def script_of(case: Case, folder: Path) -> Script:
+    """What happens in a case. Files are looked up from `folder`.
+
+    Raises:
+        ConfigurationError: a file cannot be read; code `LOUSHO_EVALS_INVALID`.
+    """
+    turns = [_message(turn, folder) for turn in case.input]
+    return Script(turns, dict(case.decisions), case.business_state)
+
+
+def _message(turn: Turn, folder: Path) -> str | dict[str, Any]:
+    if not turn.files:
+        return turn.text
+    text = [{"type": "text", "text": turn.text}] if turn.text else []
+    return {"role": "user", "content": [*text, *(_file_part(folder / name) for name in turn.files)]}
+
+
+def _file_part(file: Path) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the file {file} cannot be read: {error.strerror}",
+            code="LOUSHO_EVALS_INVALID",
+            hint="files of a turn are looked up beside the eval",
+        ) from error
+    kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    uri = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    if kind.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": uri}}
+    return {"type": "file", "file": {"filename": file.name, "file_data": uri}}
