@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TextIO
 
-from ..agents.definition import read_definition
-from ..agents.folder import load_agent
-from ..config import Settings, load_settings
+from ..config import Settings
 from ..errors import ConfigurationError, SDKError, SessionAwaitingApprovalError
 from ..execution.agent import Agent
 from ..execution.deciding import record_decision
 from ..execution.events import Event
 from ..execution.executor import AgentExecutor, resume_after_approval
-from ..execution.patience import RetryPolicy
 from ..execution.protocols import Provider, StoredApproval
 from ..execution.records import ApprovalDecision, ExecutionResult
 from ..execution.sync import run_sync
+from ..loading import load_from_workspace
 from ..stores.backend import Store
 from ..trust import is_trusted, trust
 from ..workspace import agent_folder, list_agents
@@ -172,21 +170,15 @@ def ensure_trusted(place: Place, flags: RunFlags) -> None:
 
 def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     """Load an agent and what it runs with. This runs the Python files of its folder."""
-    folder = agent_folder(place.workspace, agent)
+    # One that is not there is told before the user is asked for trust.
+    agent_folder(place.workspace, agent)
     ensure_trusted(place, flags)
-    settings = load_settings(place.workspace, flags=_setting_flags(flags)).for_agent(
-        read_definition(folder).values
-    )
     tape = CassetteTape(flags.cassette)
-    provider = tape.provider_of(settings.model, folder)
-    loaded = load_agent(folder, name=agent, model=settings.model, provider_of=tape.provider_of)
-    # A resume keeps the limit its run began with; only a flag changes it on the way.
-    loaded.agent.max_steps = settings.max_steps
-    loaded.agent.model_settings = settings.model_settings
-    loaded.agent.retries = RetryPolicy.of(settings.retries)
-    loaded.agent.fallbacks = tuple(tape.provider_of(name, folder) for name in settings.fallback_models or ())
+    ready = load_from_workspace(
+        place.workspace, agent, flags=_setting_flags(flags), provider_of=tape.provider_of
+    )
     store = place.backend_of(agent).store()
-    return LoadedRun(agent, loaded.agent, provider, store, settings, flags, tape)
+    return LoadedRun(agent, ready.agent, ready.provider, store, ready.settings, flags, tape)
 
 
 def _setting_flags(flags: RunFlags) -> dict[str, Any]:

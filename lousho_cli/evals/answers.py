@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -143,17 +144,10 @@ class StubAnswers:
 def answered(agent: Agent, answers: Answers, path: Path = ()) -> Agent:
     """The agent with tools of the same names and arguments that `answers` answers for, sub-agents' too."""
     assert isinstance(agent.tools, ToolRegistry)
-    return Agent(
-        agent.name,
-        agent.instructions,
-        [_answered(tool, answers, path) for tool in agent.tools],
-        agent.model,
-        description=agent.description,
-        subagents=[answered(sub, answers, (*path, sub.name)) for sub in agent.subagents],
-        provider=agent.provider,
-        hooks=agent.hooks,
-        max_steps=agent.max_steps,
-    )
+    double = copy.copy(agent)
+    double.tools = ToolRegistry(_answered(tool, answers, path) for tool in agent.tools)
+    double.subagents = tuple(answered(sub, answers, (*path, sub.name)) for sub in agent.subagents)
+    return double
 
 
 def _answered(tool: Tool, answers: Answers, path: Path) -> Tool:

@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ..agents.definition import read_definition
-from ..agents.folder import load_agent
-from ..config import load_settings
 from ..execution.protocols import Provider
+from ..loading import load_from_workspace
 from ..providers.cassette import CassetteRun, slug
 from ..providers.cassette_model import Tape
 from ..providers.resolve import resolve_model
-from ..workspace import agent_folder
 from .answers import AnswerLog, Answers, RecordedAnswers, StubAnswers, answered
 from .checks import Verdict, judge
 from .outcome import Failure, Outcome
@@ -121,17 +118,12 @@ class Stage:
 
     def _player(self, chosen: Chosen, answers: Answers | None, tape: Tape | None = None) -> Player:
         """The agent, loaded anew: no case sees what another left in its tools' modules."""
-        folder = agent_folder(self.workspace, chosen.agent)
-        settings = load_settings(self.workspace).for_agent(read_definition(folder).values)
-        provider_of = partial(_model, tape)
-        provider = provider_of(settings.model, folder)
-        agent = load_agent(folder, name=chosen.agent, model=settings.model, provider_of=provider_of).agent
-        agent.max_steps = settings.max_steps
+        ready = load_from_workspace(self.workspace, chosen.agent, provider_of=partial(_model, tape))
         return Player(
-            agent if answers is None else answered(agent, answers),
-            provider,
+            ready.agent if answers is None else answered(ready.agent, answers),
+            ready.provider,
             f"eval-{slug(chosen.file.eval.name)}-{slug(chosen.case.label)}",
-            settings.tool_concurrency,
+            ready.settings.tool_concurrency,
         )
 
 

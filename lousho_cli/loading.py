@@ -1,0 +1,58 @@
+"""An agent of a workspace, ready to run: its folder loaded, and the settings that hold for it applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .agents.definition import read_definition
+from .agents.folder import ProviderOf, load_agent
+from .config import Settings, load_settings
+from .execution.agent import Agent
+from .execution.patience import RetryPolicy
+from .execution.protocols import Provider
+from .providers.resolve import resolve_model
+from .toml_file import Value
+from .workspace import agent_folder
+
+
+@dataclass(frozen=True)
+class ReadyAgent:
+    """An agent, its model, and the settings that hold for its runs."""
+
+    agent: Agent
+    provider: Provider
+    settings: Settings
+
+
+def load_from_workspace(
+    workspace: Path,
+    name: str,
+    *,
+    flags: Mapping[str, Value | None] | None = None,
+    provider_of: ProviderOf = resolve_model,
+) -> ReadyAgent:
+    """Load an agent. That runs the Python files of its folder: see to trust first.
+
+    Args:
+        workspace: the `.lousho` folder.
+        name: the agent's id.
+        flags: settings given on the command line, by key; None for one not given.
+        provider_of: makes its models: its own, its fallbacks, and its sub-agents'.
+
+    Raises:
+        NotFoundError: there is no such agent.
+        ConfigurationError: a file or a setting is wrong.
+        StorageError: a file cannot be read.
+    """
+    folder = agent_folder(workspace, name)
+    settings = load_settings(workspace, flags=flags).for_agent(read_definition(folder).values)
+    provider = provider_of(settings.model, folder)
+    agent = load_agent(folder, name=name, model=settings.model, provider_of=provider_of).agent
+    # A resume keeps the limit its run began with; only a flag changes it on the way.
+    agent.max_steps = settings.max_steps
+    agent.model_settings = settings.model_settings
+    agent.retries = RetryPolicy.of(settings.retries)
+    agent.fallbacks = tuple(provider_of(model, folder) for model in settings.fallback_models or ())
+    return ReadyAgent(agent, provider, settings)
