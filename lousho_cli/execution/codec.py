@@ -117,17 +117,19 @@ def _message(data: Any) -> MessageData:
     return cast(MessageData, data)
 
 
-_COUNTS = (
+_COUNTS = frozenset((
     "inputTokens", "outputTokens", "totalTokens", "modelCalls",
     "cachedInputTokens", "cacheWriteTokens", "reasoningTokens",
-)  # fmt: skip
+))  # fmt: skip
+_COSTS = frozenset(("costUsd", "knownCostUsd"))
 
 
 def _usage(value: Any) -> UsageData:
-    for key in _COUNTS:
-        _natural(_object(value).get(key, 0))
-    for key in ("costUsd", "knownCostUsd"):
-        if not isinstance(value.get(key, 0), int | float):
+    usage = _object(value)
+    for key in usage.keys() & _COUNTS:
+        _natural(usage[key])
+    for key in usage.keys() & _COSTS:
+        if not isinstance(usage[key], (int, float)):
             raise ValueError(f"{key} is not a number")
     return cast(UsageData, value)
 
@@ -158,9 +160,9 @@ def _object(value: Any) -> JsonObject:
 
 
 def _natural(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"a number from 0 expected, not {value!r}")
-    return value
+    if type(value) is int and value >= 0:
+        return value
+    raise ValueError(f"a number from 0 expected, not {value!r}")
 
 
 _CHECKED: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (

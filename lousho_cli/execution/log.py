@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .messages import MessageData, calls_of
+from .messages import MessageData
 
 
 class Log:
@@ -57,10 +57,10 @@ class Log:
         """This transcript with `messages` at its end."""
         base = self if len(self._items) == self._length else Log(self)
         longer = Log.__new__(Log)
-        longer._items = base._items
+        longer._items = items = base._items
         longer._call_ids = base._call_ids
-        longer._items.extend(messages)
-        longer._length = len(longer._items)
+        items.extend(messages)
+        longer._length = len(items)
         longer._register(self._length)
         return longer
 
@@ -77,6 +77,9 @@ class Log:
         return self._call_ids.get(call_id, self._length) < self._length
 
     def _register(self, start: int) -> None:
+        items = self._items
         for index in range(start, self._length):
-            for call in calls_of(self._items[index]):
-                self._call_ids.setdefault(call["id"], index)
+            calls = items[index].get("toolCalls")
+            if calls:
+                for call in calls:
+                    self._call_ids.setdefault(call["id"], index)

@@ -244,16 +244,16 @@ def apply(state: State, record: Record) -> State:
     if record.kind == "save" and record.rewrite == 0:
         # A whole checkpoint: nothing of the state before it remains.
         state = State(state.session_id, agent=state.agent, parent=state.parent)
-    changes: dict[str, Any] = {
-        "seq": record.seq,
-        "saved_at": record.at,
-        "fence": record.fence,
-        "status": record.status,
-        "step": record.step,
-        "approval": record.approval,
-        "finish_reason": record.finish_reason,
-        "deleted": False,
-    }
+    after = _evolve(state, {})
+    changes = vars(after)
+    changes["seq"] = record.seq
+    changes["saved_at"] = record.at
+    changes["fence"] = record.fence
+    changes["status"] = record.status
+    changes["step"] = record.step
+    changes["approval"] = record.approval
+    changes["finish_reason"] = record.finish_reason
+    changes["deleted"] = False
     if record.add or record.rewrite is not None:
         log = state.log if record.rewrite is None else state.log.cut(record.rewrite)
         changes["log"] = log = log.extended(record.add or ())
@@ -273,7 +273,9 @@ def apply(state: State, record: Record) -> State:
         value = getattr(record, name)
         if value is not unchanged:
             changes[name] = value
-    return _settle(_evolve(state, changes))
+    if after.results or after.queue or after.marks or after.subs:
+        _settle(after)
+    return after
 
 
 def _sub(state: State, call: str, record: Record) -> State:
@@ -300,23 +302,28 @@ def _evolve(state: State, changes: dict[str, Any]) -> State:
     return new
 
 
-def _settle(state: State) -> State:
-    """Move results into the transcript in call order; behind a closed turn, append what was queued."""
-    if not (state.results or state.queue or state.marks or state.subs):
-        return state
+def _settle(state: State) -> None:
+    """Move results into the transcript in call order; behind a closed turn, append what was queued.
+
+    It changes `state`, which nobody else has seen yet.
+    """
     log, results = state.log, dict(state.results)
     open_calls = state.open_calls()
-    settled = 0
-    while settled < len(open_calls) and open_calls[settled]["id"] in results:
-        log = log.extended([results.pop(open_calls[settled]["id"])])
-        settled += 1
-    changes: dict[str, Any] = {"log": log, "results": results}
-    if settled == len(open_calls):
+    settled = []
+    for call in open_calls:
+        result = results.pop(call["id"], None)
+        if result is None:
+            break
+        settled.append(result)
+    if settled:
+        log = log.extended(settled)
+    changes = vars(state)
+    changes["log"], changes["results"] = log, results
+    if len(settled) == len(open_calls):
         changes.update(results={}, marks={}, subs={}, turn=None)
         if state.queue:
             longer = log.extended(state.queue)
             changes.update(log=longer, queue=(), turn=_open_turn(longer, None))
-    return _evolve(state, changes)
 
 
 def _open_turn(log: Log, known: int | None) -> int | None:

@@ -25,7 +25,8 @@ from .files import path_exists, read_file
 from .findings import Problem, Remedy, SessionReport, repair_command
 from .folder import JOURNAL_SUFFIX, AgentFolder
 from .ids import decode_id, encode_id
-from .journal import Header, Journal, parse_header, read_journal
+from .journal import Header, parse_header
+from .journal_fold import Journal, read_journal
 from .repair import RebuildHistory, RepairJournal
 from .salvage import FOLD_ERRORS, Salvage, salvage
 

@@ -17,10 +17,11 @@ from .file_approvals import FileApprovals
 from .files import make_folder, path_exists, remove_file, replace_file, sync_folder
 from .folder import AgentFolder, agent_folder
 from .history_file import HistoryFile
-from .journal import Header, Journal, record_line
+from .journal import Header, record_line
+from .journal_fold import Journal
 from .lease import Lease, lease_free_name
 from .memory import entry_of
-from .reader import check_folder, is_name_taken, load_journal, parse_journal, read_journal_file
+from .reader import check_folder, is_name_taken, load_journal, read_journal_file
 from .trail import Save, Trail, save_of
 from .writer import JournalWriter
 
@@ -107,8 +108,8 @@ class FileCheckpoints:
     async def fork_session(
         self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
     ) -> State:
+        source = self._journal(session_id)
         data = read_journal_file(self._folder, session_id)
-        source = parse_journal(self._folder, session_id, data, self._limit)
         kept = source.trail.at(seq)
         if kept is None:
             raise NotFoundError(f"save {seq} is gone", code="LOUSHO_CHECKPOINT_NOT_FOUND")

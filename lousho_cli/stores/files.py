@@ -148,18 +148,61 @@ def open_regular(path: Path, flags: int) -> int:
     return fd
 
 
-def read_file(path: Path) -> bytes | None:
-    """The whole file; None if there is none."""
+class OpenFile:
+    """A regular file opened for reading at any place.
+
+    Attributes:
+        size: its size in bytes when it was opened.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Up to `length` bytes from `offset` on; fewer only at the end of the file."""
+        return read_at(self._fd, offset, length)
+
+
+def read_at(fd: int, offset: int, length: int) -> bytes:
+    """What every reading of stored data ends in."""
+    if hasattr(os, "pread"):
+        return os.pread(fd, length, offset)
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, length)
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[OpenFile | None]:
+    """A file to read from; None if there is none."""
     try:
         with storage(path, "read"):
             try:
                 fd = open_regular(path, os.O_RDONLY)
             except (FileNotFoundError, NotADirectoryError):
-                return None
-            with os.fdopen(fd, "rb") as file:
-                return file.read()
+                fd = -1
+            if fd < 0:
+                yield None
+                return
+            try:
+                yield OpenFile(fd)
+            finally:
+                os.close(fd)
     except MemoryError:
         raise StorageError(f"{path} is too large to read") from None
+
+
+def read_file(path: Path) -> bytes | None:
+    """The whole file; None if there is none."""
+    with open_file(path) as file:
+        if file is None:
+            return None
+        parts = []
+        position = 0
+        while part := file.read(position, max(file.size - position, 1)):
+            parts.append(part)
+            position += len(part)
+        return b"".join(parts)
 
 
 def write_all(fd: int, data: bytes) -> None:

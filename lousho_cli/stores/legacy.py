@@ -25,7 +25,7 @@ from ..execution.records import Checkpoint
 from ..execution.state import Record, State, apply
 from .files import read_file
 from .folder import AgentFolder
-from .journal import Journal
+from .journal_fold import Journal
 from .trail import Trail, save_of
 
 

@@ -6,7 +6,6 @@ A reader sees a session up to its last whole record, also while a runner appends
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,11 @@ from ..errors import ConfigurationError, NotFoundError, StorageError
 from ..execution.kept import not_kept
 from ..execution.messages import JsonObject
 from ..execution.state import Record, State
-from .files import open_regular, read_file, real_folder, storage
+from .files import open_file, read_file, real_folder
 from .folder import AgentFolder
 from .ids import decode_id, encode_id
-from .journal import Header, Journal, last_record, parse_header, read_journal
+from .journal import Header, last_record, parse_header
+from .journal_fold import Journal, fold_journal
 from .trail import Save, Trail
 
 _HEADER_BYTES = 4096
@@ -51,19 +51,11 @@ class SessionSummary:
 
 def load_journal(folder: AgentFolder, session_id: str, limit: int) -> Journal:
     """The whole session; an empty one if there is no file."""
-    return parse_journal(folder, session_id, read_journal_file(folder, session_id), limit)
-
-
-def read_journal_file(folder: AgentFolder, session_id: str) -> bytes | None:
-    """The bytes of a session's journal; None if there is none."""
     check_folder(folder)
-    return read_file(folder.journal(session_id))
-
-
-def parse_journal(folder: AgentFolder, session_id: str, data: bytes | None, limit: int) -> Journal:
-    """The session that these bytes are, or the one of an older layout where there are none."""
-    if data is not None:
-        return read_journal(folder.journal(session_id), data, session_id, limit)
+    path = folder.journal(session_id)
+    with open_file(path) as file:
+        if file is not None:
+            return fold_journal(path, file.read, session_id, limit)
     if folder.legacy_checkpoint(session_id) is not None:
         from .legacy import load_legacy
 
@@ -71,6 +63,12 @@ def parse_journal(folder: AgentFolder, session_id: str, data: bytes | None, limi
         if legacy is not None:
             return legacy
     return Journal(None, State(session_id), Trail(limit), 0)
+
+
+def read_journal_file(folder: AgentFolder, session_id: str) -> bytes | None:
+    """The bytes of a session's journal; None if there is none."""
+    check_folder(folder)
+    return read_file(folder.journal(session_id))
 
 
 def check_folder(folder: AgentFolder) -> None:
@@ -107,14 +105,10 @@ def read_header(folder: AgentFolder, session_id: str) -> Header | None:
     Raises:
         StorageError: the file cannot be read.
     """
-    path = folder.journal(session_id)
-    with storage(path, "read"):
-        try:
-            fd = open_regular(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
+    with open_file(folder.journal(session_id)) as file:
+        if file is None:
             return None
-        with os.fdopen(fd, "rb") as file:
-            header = parse_header(file.readline(_LONGEST_HEADER).rstrip(b"\n"))
+        header = parse_header(file.read(0, _LONGEST_HEADER).split(b"\n", 1)[0])
     return header if header is not None and header.session_id == session_id else None
 
 
@@ -202,7 +196,10 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
     known = session_id or decode_id(path.stem)
     if header is None or record is None or not _is_named(header, path, session_id):
         # Torn before its first save, written by a newer version, or damaged: reading all of it tells.
-        return _whole(read_journal(path, read_file(path) or b"", known or path.stem, 0), agent)
+        with open_file(path) as file:
+            return (
+                None if file is None else _whole(fold_journal(path, file.read, known or path.stem, 0), agent)
+            )
     if record.kind == "delete" or _is_unfinished_fork(header, record):
         return None
     return SessionSummary(
@@ -214,18 +211,11 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
 def _ends(path: Path) -> tuple[Header | None, Record | None] | None:
     """The first and the last valid line of a journal; None if there is no file."""
     real_folder(path.parent)
-    with storage(path, "read"):
-        try:
-            fd = open_regular(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
+    with open_file(path) as file:
+        if file is None:
             return None
-        try:
-            size = os.fstat(fd).st_size
-            header = parse_header(_pread(fd, _HEADER_BYTES, 0).split(b"\n", 1)[0])
-            record = last_record(lambda offset, length: _pread(fd, length, offset), size)
-        finally:
-            os.close(fd)
-    return header, record
+        header = parse_header(file.read(0, _HEADER_BYTES).split(b"\n", 1)[0])
+        return header, last_record(file.read, file.size)
 
 
 def _is_named(header: Header, path: Path, session_id: str | None) -> bool:
@@ -257,10 +247,3 @@ def _whole(journal: Journal, agent: str) -> SessionSummary | None:
 def unreadable(session_id: str, agent: str, problem: StorageError) -> SessionSummary:
     """How a session is listed that cannot be read."""
     return SessionSummary(session_id, agent, "damaged", 0, 0, "", "", problem=problem)
-
-
-def _pread(fd: int, length: int, offset: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(fd, length, offset)
-    os.lseek(fd, offset, os.SEEK_SET)
-    return os.read(fd, length)

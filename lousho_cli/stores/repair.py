@@ -16,7 +16,7 @@ from .files import move_over, read_file, storage, sync_folder, write_temporary
 from .findings import Mended
 from .folder import AgentFolder
 from .history_file import HistoryFile
-from .journal import Journal, read_journal
+from .journal_fold import Journal, read_journal
 from .lease import Lease
 from .reader import read_journal_file
 from .salvage import FOLD_ERRORS, Salvage, salvage

@@ -10,7 +10,7 @@ from ..errors import StorageError
 from ..execution.state import Record, State, apply
 from .journal import parse_record, record_line
 from .sqlite_database import damaged
-from .trail import Save, Trail, save_of
+from .trail import Recent, Save, Trail, save_of
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def read_session(
     if row is None:
         return None
     newest, first = row
-    state, trail = State(session_id), Trail(limit, first)
+    state, recent = State(session_id), Recent(limit, first)
     lines = connection.execute(
         "SELECT CAST(data AS BLOB) FROM records WHERE session_id = ? ORDER BY seq", (session_id,)
     )
@@ -59,10 +59,10 @@ def read_session(
         if record is None or record.seq != state.seq + 1:
             raise _damaged_record(path, state)
         state = apply(state, record)
-        trail.add(save_of(record, state), state)
+        recent.add(record, state)
     if state.seq != newest:
         raise _damaged_record(path, state)
-    return StoredSession(state, _kept(connection, session_id, trail, limit))
+    return StoredSession(state, _kept(connection, session_id, recent.trail(), limit))
 
 
 def _kept(connection: sqlite3.Connection, session_id: str, trail: Trail, limit: int) -> Trail:

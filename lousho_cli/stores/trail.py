@@ -118,6 +118,11 @@ def _joined(absorbed: Save, save: Save) -> Save:
     return replace(save, kind=kind, tools=tools, failed=(*absorbed.failed, *save.failed))
 
 
+def _share_entry(earlier: str, later: str) -> bool:
+    """Whether two saves that follow each other are told as one."""
+    return later in _OF_ONE_TURN and earlier in _OF_ONE_TURN
+
+
 class Trail:
     """The newest saves, oldest first, each with its state.
 
@@ -140,7 +145,7 @@ class Trail:
         if save.seq < self.first:
             return
         self.last_step = max(self.last_step, save.step)
-        if self._kept and save.kind in _OF_ONE_TURN and self._kept[-1][0].kind in _OF_ONE_TURN:
+        if self._kept and _share_entry(self._kept[-1][0].kind, save.kind):
             save = _joined(self._kept.pop()[0], save)
         self._kept.append((save, state))
 
@@ -166,3 +171,34 @@ class Trail:
     def at(self, seq: int) -> tuple[Save, State] | None:
         """The kept save with that seq, and its state."""
         return next((pair for pair in self._kept if pair[0].seq == seq), None)
+
+
+class Recent:
+    """The newest saves while a session is folded: only of those that stay in the end a trail is made.
+
+    Args: as of a Trail.
+    """
+
+    def __init__(self, limit: int, first: int = 1) -> None:
+        self._trail = Trail(limit, first)
+        self._groups: deque[list[tuple[Record, State, int]]] = deque(maxlen=limit)
+
+    def add(self, record: Record, state: State, end: int = 0) -> None:
+        """Go on by one save; `end` is where its record ends, in bytes."""
+        trail, groups = self._trail, self._groups
+        if record.kind == "delete":
+            return
+        trail.newest = record.seq
+        if record.seq < trail.first:
+            return
+        trail.last_step = max(trail.last_step, record.step)
+        if groups and _share_entry(groups[-1][-1][0].kind, record.kind):
+            groups[-1].append((record, state, end))
+        else:
+            groups.append([(record, state, end)])
+
+    def trail(self) -> Trail:
+        for group in self._groups:
+            for record, state, end in group:
+                self._trail.add(save_of(record, state, end), state)
+        return self._trail

@@ -15,7 +15,7 @@ from store_bench import TWO_STEPS, Bench, calls, sealed, texts
 
 from lousho_cli import ApprovalDecision
 from lousho_cli.errors import SDKError, StorageError
-from lousho_cli.stores import files, writer
+from lousho_cli.stores import files, history_file, writer
 
 STORAGE = "LOUSHO_STORAGE_FAILED"
 OPERATIONS = (
@@ -79,6 +79,8 @@ class Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    # With replacements that depend on the time, no two runs would make the same calls.
+    monkeypatch.setattr(history_file, "SHARED_SECONDS", 0.0)
     return Disk(monkeypatch)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_bench import Bench, calls
+from store_bench import TWO_STEPS, Bench, calls
 
 from lousho_cli import ApprovalDecision
 from lousho_cli.errors import NotFoundError
-from lousho_cli.stores import reader
+from lousho_cli.stores import files
 from lousho_cli.stores.approvals_reader import decision_data, pending_here, request_data, undecided
 from lousho_cli.stores.reader import load_journal, read_history, read_state, session_summary, summaries
 
@@ -59,6 +59,20 @@ def read_everything(bench: Bench) -> None:
             assert name == "nobody"
     request_data(bench.folder, "nothing")
     decision_data(bench.folder, "nothing")
+
+
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each read of stored data gives, from here on."""
+    lengths: list[int] = []
+    real = files.read_at
+
+    def counted(fd: int, offset: int, length: int) -> bytes:
+        data = real(fd, offset, length)
+        lengths.append(len(data))
+        return data
+
+    monkeypatch.setattr(files, "read_at", counted)
+    return lengths
 
 
 def filled(bench: Bench) -> Bench:
@@ -114,20 +128,10 @@ def test_reading_a_workspace_that_is_not_there_makes_nothing(tmp_path: Path) -> 
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "pread"), reason="counts the reads of POSIX")
 def test_f25_a_list_reads_only_the_ends_of_large_files(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(5):
         bench.run(f"s{n}", "x" * 3_000_000, [calls("echo", step=1), "done"])
-    read: list[int] = []
-    real = os.pread
-
-    def counted(fd: int, length: int, offset: int) -> bytes:
-        data = real(fd, length, offset)
-        read.append(len(data))
-        return data
-
-    monkeypatch.setattr(os, "pread", counted)
-    monkeypatch.setattr(reader, "read_file", None)
+    read = count_reads(monkeypatch)
     assert [(session.seq, session.status) for session in bench.sessions()] == [(4, "finished")] * 5
     assert sum(read) < 5 * 64 * 1024
 
@@ -180,3 +184,30 @@ def test_what_waits_is_undecided_whatever_became_of_its_request(bench: Bench) ->
     assert [pending["id"] for pending in waiting(bench)] == [ids[0], ids[2]]
     bench.folder.request(ids[0]).unlink()
     assert [pending["id"] for pending in waiting(bench)] == [ids[0], ids[2]]
+
+
+def test_space_made_ready_behind_the_last_save_is_torn_however_much_it_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.run()
+    before, shown = bench.sessions(), bench.state()
+    with bench.journal().open("ab") as file:
+        file.truncate(bench.journal().stat().st_size + 5_000_000)
+    assert bench.sessions() == before
+    after = bench.state()
+    assert (after.seq, list(after.log)) == (shown.seq, list(shown.log))
+    with bench.journal().open("ab") as file:
+        file.write(b'{"seq":')
+    assert bench.sessions() == before
+    assert bench.run("s", "more", [*TWO_STEPS, "again"]).text == "again"
+
+
+def test_lines_longer_than_one_read_are_read_in_few(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.run("s", "x" * 700_000, [calls("echo", step=1), "y" * 300_000])
+    size = bench.journal().stat().st_size
+    read = count_reads(monkeypatch)
+    journal = load_journal(bench.folder, "s", 50)
+    assert [len(message["content"]) for message in journal.state.log] == [700_000, 0, 10, 300_000]
+    assert journal.end == size
+    # A line longer than one read is read again, by a larger one.
+    assert sum(read) < 3 * size

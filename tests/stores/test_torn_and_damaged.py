@@ -16,7 +16,7 @@ from store_bench import TWO_STEPS, Bench, calls, resealed, sealed, texts
 
 from lousho_cli.errors import StorageError
 from lousho_cli.execution.checkpoint import checkpoint_of
-from lousho_cli.stores.journal import read_journal
+from lousho_cli.stores.journal_fold import read_journal
 
 CORRUPT = "LOUSHO_SESSION_FILE_CORRUPT"
 NEWER = "LOUSHO_CHECKPOINT_VERSION"
