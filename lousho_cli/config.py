@@ -16,7 +16,7 @@ import platformdirs
 from .agents.definition import RUN_KEYS, OnAgentDrift
 from .errors import ConfigurationError
 from .stores.backend_location import hide_credentials, parse_location
-from .toml_file import Found, Key, Value, read_toml, text, whole_number
+from .toml_file import Found, Key, Value, read_toml, text, texts, whole_number
 
 CONFIG_FILE = "config.toml"
 ENVIRONMENT_PREFIX = "LOUSHO_"
@@ -25,6 +25,7 @@ KEYS: Mapping[str, Key] = {
     "default_agent": text(),
     **RUN_KEYS,
     "history_limit": whole_number(0),
+    "cassette_volatile": texts(),
     "store": text(),
 }
 """What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
@@ -64,6 +65,7 @@ class Settings:
         fallback_models: names of models to ask, in this order, where `model` cannot be asked, or None.
         model_settings: how the model is asked; None leaves it to the model's provider.
         retries: when the model is asked again, or None for the engine's default.
+        cassette_volatile: regular expressions of texts that make no difference to a cassette, or None.
         store: where sessions are kept: `file`, `sqlite:PATH`, or the URL of a Redis or Valkey server.
         sources: where each setting comes from, by its name.
     """
@@ -78,6 +80,7 @@ class Settings:
     fallback_models: Sequence[str] | None = None
     model_settings: Mapping[str, Any] | None = None
     retries: Mapping[str, Any] | None = None
+    cassette_volatile: Sequence[str] | None = None
     store: str = field(default="file", repr=False)
     sources: Mapping[str, Source] = field(default_factory=dict)
 

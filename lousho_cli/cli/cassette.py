@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -20,7 +21,7 @@ class CassetteTape:
         CassetteError: the cassette cannot be used.
     """
 
-    def __init__(self, flags: CassetteFlags | None) -> None:
+    def __init__(self, flags: CassetteFlags | None, volatile: Sequence[str]) -> None:
         self._flags = flags
         self._finished = False
         if flags is None:
@@ -28,7 +29,7 @@ class CassetteTape:
             return
         from ..providers.recording import Recording
 
-        self._recording = Recording(flags.path, flags.mode, anew=flags.anew)
+        self._recording = Recording(flags.path, flags.mode, anew=flags.anew, volatile=volatile)
 
     def provider_of(self, name: str, folder: Path) -> Provider:
         """The model of that name. A replay needs none, so it is not even looked for."""

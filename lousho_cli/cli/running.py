@@ -173,7 +173,7 @@ def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     # One that is not there is told before the user is asked for trust.
     agent_folder(place.workspace, agent)
     ensure_trusted(place, flags)
-    tape = CassetteTape(flags.cassette)
+    tape = CassetteTape(flags.cassette, place.settings.cassette_volatile or ())
     ready = load_from_workspace(
         place.workspace, agent, flags=_setting_flags(flags), provider_of=tape.provider_of
     )

@@ -108,12 +108,7 @@ async def _answer(provider: Provider, request: ModelRequest, pieces: _Pieces | N
             answer: Any = await _last(provider.stream(request), pieces)
         else:
             answer = await provider.generate(request)
-        if isinstance(answer, Mapping) and not answer.keys() & _TURN_KEYS:
-            raise ProviderError(
-                "the model's answer is no turn: it has neither content nor tool calls",
-                hint='return {"content": "...", "tool_calls": [...]}',
-            )
-        response = ModelResponse.of(answer)
+        return finished_turn(answer)
     except SDKError:
         raise
     except BaseException as error:
@@ -124,7 +119,6 @@ async def _answer(provider: Provider, request: ModelRequest, pieces: _Pieces | N
             hint="resume to ask it again",
             retryable=is_dropped(error),
         ) from error
-    return _ended_properly(response)
 
 
 async def _last(stream: AsyncIterator[ModelDelta | ModelResponse], pieces: _Pieces) -> object:
@@ -143,8 +137,20 @@ async def _last(stream: AsyncIterator[ModelDelta | ModelResponse], pieces: _Piec
     )
 
 
-def _ended_properly(response: ModelResponse) -> ModelResponse:
-    """The turn, if the model ended it; what it cost is known either way."""
+def finished_turn(answer: Any) -> ModelResponse:
+    """What a provider answered, if it is a turn that the model ended.
+
+    Raises:
+        ProviderError: it is no turn, ended with an error, or was cut inside a call's arguments; says what it
+            cost.
+        ValidationError: it has not the shape of a turn.
+    """
+    if isinstance(answer, Mapping) and not answer.keys() & _TURN_KEYS:
+        raise ProviderError(
+            "the model's answer is no turn: it has neither content nor tool calls",
+            hint='return {"content": "...", "tool_calls": [...]}',
+        )
+    response = ModelResponse.of(answer)
     if response.finish_reason == "error":
         raise ProviderError(
             "the model ended its turn with an error", hint="resume to ask it again", usage=response.usage

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Literal, cast, get_args
 
 from pydantic import ValidationError
 
-from ..errors import CassetteError, ConfigurationError
+from ..errors import CassetteError, ConfigurationError, ProviderError
+from ..execution.attempt import finished_turn
 from ..execution.messages import JsonObject, text_of
-from ..execution.protocols import ModelDelta, ModelRequest, Provider, Streams, TextDelta
+from ..execution.protocols import (
+    CallDelta,
+    ModelDelta,
+    ModelRequest,
+    Provider,
+    ReasoningDelta,
+    Streams,
+    TextDelta,
+)
 from ..execution.records import ModelResponse
 from ..execution.values import to_json_value
 from .cassette import CassetteRun, RecordedCall
@@ -22,8 +30,6 @@ from .redaction import Redactor
 Mode = Literal["record", "replay", "auto"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MISS = "LOUSHO_CASSETTE_MISS"
-
-_TURN_KEYS = frozenset(("content", "tool_calls", "toolCalls"))
 
 
 class Tape:
@@ -218,7 +224,7 @@ class CassetteModel:
         finished = False
         try:
             answer = await provider.generate(request)
-            turn = finished_turn(answer)
+            turn = _finished(answer)
             if turn is not None:
                 self.tape.finish(call, asked, model, turn)
                 finished = True
@@ -241,7 +247,7 @@ class CassetteModel:
         finished = False
         try:
             async for piece in _pieces(provider, request):
-                turn = finished_turn(piece)
+                turn = _finished(piece)
                 if turn is not None:
                     self.tape.finish(call, asked, model, turn)
                     finished = True
@@ -259,28 +265,14 @@ class CassetteModel:
         return self._made
 
 
-def finished_turn(answer: object) -> ModelResponse | None:
-    """The answer as a turn, if it is one that the engine takes: not an error, not cut inside its calls."""
-    if isinstance(answer, Mapping) and not answer.keys() & _TURN_KEYS:
-        return None
-    if not isinstance(answer, Mapping | ModelResponse):
+def _finished(answer: object) -> ModelResponse | None:
+    """The answer as a turn, if the engine takes it as one."""
+    if isinstance(answer, TextDelta | ReasoningDelta | CallDelta):
         return None
     try:
-        response = ModelResponse.of(answer)
-    except ValidationError:
+        return finished_turn(answer)
+    except (ProviderError, ValidationError):
         return None
-    cut = response.finish_reason in ("length", "max_tokens")
-    if cut and not all(_is_json(call.function.arguments) for call in response.tool_calls):
-        return None
-    return None if response.finish_reason == "error" else response
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 async def _pieces(provider: Provider, request: ModelRequest) -> AsyncIterator[Any]:
@@ -289,7 +281,7 @@ async def _pieces(provider: Provider, request: ModelRequest) -> AsyncIterator[An
             yield piece
         return
     answer = await provider.generate(request)
-    async for piece in _as_one_piece(finished_turn(answer) or answer):
+    async for piece in _as_one_piece(_finished(answer) or answer):
         yield piece
 
 

@@ -157,6 +157,14 @@ def test_no_key_reaches_the_cassette(bot: ScriptedWorkspace) -> None:
     assert text.count("<redacted>") == 3
 
 
+def test_patterns_in_the_configuration_make_no_difference(bot: ScriptedWorkspace) -> None:
+    config = bot.root / ".lousho" / "config.toml"
+    config.write_text(config.read_text() + 'cassette_volatile = ["ord_[0-9]+"]\n')
+    bot.script(["sent"])
+    assert bot.run("run", "s", "where is ord_1?", *TAPE).returncode == 0
+    assert bot.run("run", "t", "where is ord_2?", *TAPE, "--replay").stdout == "sent\n"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

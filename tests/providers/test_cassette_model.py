@@ -195,7 +195,7 @@ def test_a_resume_gets_the_turn_that_its_transcript_is_at() -> None:
         async def generate(self, request: ModelRequest) -> ModelResponse | Mapping[str, Any]:
             self.asked += 1
             if self.asked == 2:
-                raise ConnectionError("gone")
+                raise ProviderError("gone")
             return await self.live.generate(request)
 
     first = create_agent(provider=DiesAfterOne(), tools=[look], instructions="Be kind.", store=store)
@@ -248,7 +248,11 @@ def test_a_stream_that_is_cut_is_not_recorded() -> None:
 
 
 def test_a_model_that_cannot_stream_is_asked_whole() -> None:
-    assert asyncio.run(pieces_of(Tape(CassetteRun(), "record"), ScriptedModel(["Hi."]))) == [
+    class Whole:
+        async def generate(self, request: ModelRequest) -> dict[str, Any]:
+            return {"content": "Hi."}
+
+    assert asyncio.run(pieces_of(Tape(CassetteRun(), "record"), Whole())) == [
         *(TextDelta("Hi."), ModelResponse(content="Hi."))
     ]
 
