@@ -164,7 +164,7 @@ class _Reading:
             return self._error(location, f"{row}{problem['msg']}", hint=context["hint"])
         if problem["type"] == "missing":
             return self._error(location, f"{row}{name} is missing")
-        wanted = problem["msg"].removeprefix("Value error, ")
+        wanted = problem["msg"].removeprefix("Value error, ").replace("tuple", "list")
         hint = wanted[:1].lower() + wanted[1:]
         return self._error(location, f"{row}{name} cannot be {_shown(problem['input'])}", hint=hint)
 

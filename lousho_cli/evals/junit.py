@@ -14,10 +14,10 @@ _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 def to_junit(report: Report) -> bytes:
     """The report as an XML document. Drift that fails nothing is the output of its test case."""
-    root = ElementTree.Element("testsuites", _counts("lousho eval", report.results))
+    root = ElementTree.Element("testsuites", _counts("lousho eval", report.results, report))
     for (agent, name), results in groupby(report.results, key=lambda each: (each.agent, each.eval)):
         cases = list(results)
-        suite = ElementTree.SubElement(root, "testsuite", _counts(f"{agent}: {name}", cases))
+        suite = ElementTree.SubElement(root, "testsuite", _counts(f"{agent}: {name}", cases, report))
         suite.set("timestamp", report.started_at.removesuffix("Z").partition("+")[0])
         suite.extend(_test_case(case, report) for case in cases)
     ElementTree.indent(root)
@@ -34,28 +34,27 @@ def _test_case(result: CaseResult, report: Report) -> ElementTree.Element:
             "time": f"{result.seconds:.3f}",
         },
     )
-    drift = [f"{each.field}: {each.committed} -> {each.current}" for each in result.drift]
-    failures = [f"{each.check}: {each.message}" for each in result.failures]
-    if report.strict:
-        failures += [f"drift: {each}" for each in drift]
-    if failures:
-        failure = ElementTree.SubElement(case, "failure", {"message": _clean(failures[0])})
-        failure.text = _clean("\n".join(failures))
+    problems = report.problems_of(result)
+    if problems:
+        failure = ElementTree.SubElement(case, "failure", {"message": _clean(problems[0])})
+        failure.text = _clean("\n".join(problems))
     elif result.status == "skipped":
         ElementTree.SubElement(case, "skipped", {"message": "nothing is recorded"})
-    told = [*drift, *(f"soft: {each.check}: {each.message}" for each in result.warnings)]
+    told = [f"drift: {each.field}: {each.committed} -> {each.current}" for each in result.drift]
+    told += [f"soft: {each.check}: {each.message}" for each in result.warnings]
     if told:
         ElementTree.SubElement(case, "system-out").text = _clean("\n".join(told))
     return case
 
 
-def _counts(name: str, results: Sequence[CaseResult]) -> dict[str, str]:
+def _counts(name: str, results: Sequence[CaseResult], report: Report) -> dict[str, str]:
+    failed = [result for result in results if report.problems_of(result)]
     return {
         "name": _clean(name),
         "tests": str(len(results)),
-        "failures": str(sum(result.status == "failed" for result in results)),
+        "failures": str(len(failed)),
         "errors": "0",
-        "skipped": str(sum(result.status == "skipped" for result in results)),
+        "skipped": str(sum(each.status == "skipped" and each not in failed for each in results)),
         "time": f"{sum(result.seconds for result in results):.3f}",
     }
 

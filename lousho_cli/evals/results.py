@@ -103,14 +103,20 @@ class Report:
     @property
     def ending(self) -> Ending:
         """Whether all gates hold. Nothing is done where nothing was run, or under drift nothing compared."""
-        skipped = self.count("skipped")
-        if self.count("failed"):
-            return "failed"
-        if skipped == len(self.results) or (self.mode == "drift" and not self.compared):
+        nothing_run = self.count("skipped") == len(self.results)
+        nothing_compared = self.mode == "drift" and not self.compared
+        if not self.count("failed") and (nothing_run or nothing_compared):
             return "nothing-done"
-        if skipped and (self.strict or self.mode == "replay"):
-            return "failed"
-        return "failed" if self.strict and self.drifted else "passed"
+        return "failed" if any(map(self.problems_of, self.results)) else "passed"
+
+    def problems_of(self, result: CaseResult) -> list[str]:
+        """Why a case is not green, in words; nothing if it is."""
+        problems = [f"{each.check}: {each.message}" for each in result.failures]
+        if result.status == "skipped" and (self.strict or self.mode == "replay"):
+            problems.append("nothing is recorded")
+        if self.strict:
+            problems += [f"drift: {each.field}: {each.committed} -> {each.current}" for each in result.drift]
+        return problems
 
     def to_json(self) -> dict[str, Any]:
         return {

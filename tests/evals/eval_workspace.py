@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,6 +109,17 @@ class EvalWorkspace:
         code = app.run(["eval", *words])
         captured = self._capfd.readouterr()
         return Ran(code, captured.out, captured.err)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A running process."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "lousho_cli", "eval", *words],
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def noted(self) -> int:
         """How often the tool `lookup` ran."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 from eval_workspace import LOOKED_UP, LOOKUPS, EvalWorkspace, call
+
+from lousho_cli.cli import app
+from lousho_cli.workspace import create_workspace
 
 
 @pytest.fixture
@@ -283,3 +288,68 @@ def test_the_report_is_what_json_prints(bot: EvalWorkspace) -> None:
     assert ran.json()["cases"][0].items() >= {
         "agent": "bot", "eval": "lookups", "case": "forty-two", "passed": True, "failures": [], "drift": [],
     }.items()  # fmt: skip
+
+
+def test_what_a_sub_agent_asks_and_calls_is_recorded_too(bot: EvalWorkspace) -> None:
+    helper = bot.agent / "subagents" / "helper"
+    (helper / "tools").mkdir(parents=True)
+    (bot.agent / "tools" / "tools.py").rename(helper / "tools" / "tools.py")
+    (helper / "agent.toml").write_text('model = "script:script.json"\n')
+    (bot.agent / "script.json").rename(helper / "script.json")
+    bot.script([call("delegate_helper", input="order 42?"), "It was delivered."])
+    bot.eval(LOOKUPS.replace('tool = "lookup", args = { order = "42" }', 'tool = "delegate_helper"'))
+    assert bot.run("--record").code == 0
+    assert bot.noted() == 1
+    (helper / "script.json").unlink()
+    (bot.agent / "script.json").unlink()
+    assert bot.run("--replay").code == 0
+    assert bot.noted() == 1
+
+
+def test_turns_follow_each_other_in_one_conversation(bot: EvalWorkspace) -> None:
+    bot.script(
+        [call("lookup", order="42"), "It was delivered.", call("lookup", order="43"), "Delivered too."]
+    )
+    bot.eval(LOOKUPS.replace('order 42?"]', 'order 42?", "And 43?"]').replace('["delivered"]', '["too"]'))
+    assert bot.run("--record").code == 0
+    assert len(json.loads(bot.cassette().read_text())["runs"][0]["data"]["steps"]) == 4
+    assert bot.run("--replay").code == 0
+
+
+def test_a_recording_that_is_damaged_is_told_of_and_left_alone(bot: EvalWorkspace) -> None:
+    bot.run("--record")
+    bot.cassette().write_text('{"version": 1, "runs": [{"calls": []}]}')
+    ran = bot.run("--replay")
+    assert ran.code == 2
+    assert "forty-two.json is no recording of an eval" in ran.err
+
+
+def test_the_example_agent_comes_with_evals_that_pass_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    create_workspace(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOUSHO_TRUST_WORKSPACE", "1")
+    monkeypatch.delenv("CI", raising=False)
+    for words in ([], ["--replay"], ["--drift", "--strict"]):
+        capfd.readouterr()
+        assert app.run(["eval", "--json", *words]) == 0
+        report = json.loads(capfd.readouterr().out)
+        assert (report["passed"], report["total"], report["compared"]) == (6, 6, 6 if words else 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent to processes")
+def test_an_interrupted_eval_ends_with_the_signals_code(bot: EvalWorkspace) -> None:
+    bot.script([{"text": "late", "delay": 600}])
+    case = '[[cases]]\nlabel = "{}"\ninput = "hi"\n'
+    # It fails at once, as nothing is recorded, and so tells that the run has begun.
+    quick = case.format("quick") + 'tools = "recorded"\n'
+    bot.eval(quick + case.format("slow"))
+    process = bot.start("-j", "1")
+    assert process.stderr is not None
+    assert "lookups/quick" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "interrupted" in err
+    assert "Traceback" not in err
