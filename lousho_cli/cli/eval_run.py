@@ -39,7 +39,8 @@ def run_evals(place: Place, flags: EvalFlags) -> int:
     chosen = _choose(place, flags)
     if chosen:
         ensure_trusted(place, RunFlags(trust=flags.trust))
-    stage = Stage(place.workspace, flags.mode, _in_ci(), flags.runs, flags.usage)
+    volatile = place.settings.cassette_volatile or ()
+    stage = Stage(place.workspace, flags.mode, _in_ci(), flags.runs, flags.usage, volatile)
     order = Order(flags.jobs, flags.stop_at_failure, flags.strict)
     interrupts = Interrupts()
     progress = Progress(surface_for(sys.stderr, no_color=place.options.no_color), len(chosen))

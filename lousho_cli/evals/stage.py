@@ -33,6 +33,7 @@ class Stage:
         prefer_recorded: `run` replays a case that has a recording.
         runs: how many runs `record` keeps.
         usage: tokens are compared too.
+        volatile: regular expressions of texts that make no difference to a recording.
     """
 
     workspace: Path
@@ -40,6 +41,7 @@ class Stage:
     prefer_recorded: bool = False
     runs: int = 1
     usage: bool = False
+    volatile: Sequence[str] = ()
 
     async def run(self, chosen: Chosen, script: Script) -> CaseResult:
         """Run one case.
@@ -80,7 +82,7 @@ class Stage:
         outcomes: list[Outcome] = []
         answers = StubAnswers(chosen.case.stubs) if chosen.case.tools == "stub" else None
         for _ in range(self.runs):
-            tape, log = Tape(CassetteRun(), "record"), AnswerLog()
+            tape, log = Tape(CassetteRun(), "record", volatile=self.volatile), AnswerLog()
             outcome = await self._player(chosen, answers, tape).play(script, observer=log.observe)
             outcomes.append(outcome)
             if outcome.problem is None:
@@ -97,7 +99,7 @@ class Stage:
             return _not_recorded(chosen)
         verdicts, drifts = [], []
         for run in recorded:
-            tape = Tape(run.turns, "replay", name=f"the recording of {chosen.name}")
+            tape = Tape(run.turns, "replay", name=f"the recording of {chosen.name}", volatile=self.volatile)
             answers = _answers(chosen, [run], nearest=False)
             outcome = await self._player(chosen, answers, tape).play(script)
             verdicts.append(judge(chosen.case.expect, outcome))
