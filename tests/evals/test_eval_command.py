@@ -80,6 +80,16 @@ def test_a_replay_that_misses_names_the_first_difference(bot: EvalWorkspace) -> 
     assert 'messages[0].content was "Where is order 42?", now it is "Where was order 42?"' in ran.out
 
 
+def test_what_is_volatile_makes_no_difference_to_a_recording(bot: EvalWorkspace) -> None:
+    assert bot.run("--record").code == 0
+    bot.eval(LOOKUPS.replace("Where is order 42?", "Where is order no. 42?"))
+    assert bot.run("--replay").code == 1
+    (bot.root / ".lousho" / "config.toml").write_text("cassette_volatile = ['order.*42']\n")
+    assert bot.run("--record").code == 0
+    bot.eval(LOOKUPS)
+    assert bot.run("--replay").code == 0
+
+
 def test_in_ci_what_is_recorded_is_replayed(bot: EvalWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
     bot.run("--record")
     (bot.agent / "script.json").unlink()
