@@ -1,6 +1,6 @@
 """Loading a session of 3,000 turns, against `json.loads` over its lines and in memory; and resuming it.
 
-python benchmarks/loading.py
+python -m benchmarks.loading
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import tempfile
 import tracemalloc
 from pathlib import Path
 
-from stored_sessions import write_session
-from timing import best, lousho, report
-
 from lousho_cli.stores.folder import AgentFolder
 from lousho_cli.stores.reader import load_journal
+
+from .stored_sessions import write_session
+from .timing import best, lousho, report
 
 TURNS = 3000
 

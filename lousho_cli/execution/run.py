@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +25,7 @@ from .preparation import PreparedCall, prepare
 from .protocols import ApprovalStore, ModelRequest, ModelSettings, ToolSchema
 from .records import ModelResponse, PendingApproval
 from .resolution import ResolvedAgent
-from .session import OpenSession, now
+from .session import OpenSession, now, to_the_end
 from .state import CallMark, Record, RecordKind, State
 from .telling import Teller
 from .tools import GivenApproval, ToolContext
@@ -378,23 +377,10 @@ class Run:
     async def _keep(self, record: Record) -> State:
         """Save, to the end even if the task is cancelled meanwhile."""
         reached(f"{record.kind}.saving")
-        state = await self._save_whole(record)
+        saving = self.session.save(record)
+        state = await (to_the_end(saving) if self.session.suspends else saving)
         reached(f"{record.kind}.saved")
         return state
-
-    async def _save_whole(self, record: Record) -> State:
-        if not self.session.suspends:
-            return await self.session.save(record)
-        saving = asyncio.ensure_future(self.session.save(record))
-        try:
-            return await asyncio.shield(saving)
-        except asyncio.CancelledError:
-            await asyncio.wait((saving,))
-            if saving.exception() is not None:
-                logging.getLogger("lousho").error(
-                    "a save failed while the run was cancelled: %s", saving.exception()
-                )
-            raise
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

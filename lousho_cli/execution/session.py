@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..errors import SessionBusyError, StorageError
 from .checkpoint import checkpoint_of, state_of
@@ -19,6 +21,8 @@ from .records import Checkpoint
 from .state import Record, State, apply
 from .triggers import reached
 from .unset import UNSET
+
+T = TypeVar("T")
 
 POLL_SECONDS = 0.05
 
@@ -29,7 +33,7 @@ class OpenSession(Protocol):
     Attributes:
         state: the session as of its newest save.
         fence: this runner's fencing token, larger than that of every runner before it.
-        suspends: whether `save` gives other tasks a turn. If not, nothing can cut it short.
+        suspends: whether a cancellation can cut `save` short.
     """
 
     state: State
@@ -219,6 +223,22 @@ class _InTurn:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns. A cancellation of the task that waits for it is heard when it is done."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError as cancelled:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((task,))
+        if not task.cancelled() and task.exception() is not None:
+            logging.getLogger("lousho").error(
+                "a save failed while the run was cancelled: %s", task.exception()
+            )
+        raise cancelled
 
 
 _locks = LocalLocks()

@@ -14,6 +14,7 @@ from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession, stamp
 from ..execution.state import Record, State, apply
 from .file_approvals import FileApprovals
+from .file_session import FileSession
 from .files import make_folder, path_exists, remove_file, replace_file, sync_folder
 from .folder import AgentFolder, agent_folder
 from .history_file import HistoryFile
@@ -23,9 +24,6 @@ from .lease import Lease, lease_free_name
 from .memory import entry_of
 from .reader import check_folder, is_name_taken, load_journal, read_journal_file
 from .trail import Save, Trail, save_of
-from .writer import JournalWriter
-
-_FLUSHED_KINDS = frozenset(("pause", "finish", "abort", "fork", "delete"))
 
 
 class FileStore:
@@ -153,51 +151,3 @@ def _lines(source: Journal, data: bytes | None, save: Save) -> bytes:
         return b"".join(record_line(each) for each in source.upgrade if each.seq <= save.seq)
     lines = data[data.index(b"\n") + 1 : save.end]
     return lines if lines.endswith(b"\n") else lines + b"\n"
-
-
-class FileSession:
-    """A session held by this process."""
-
-    suspends = False
-
-    def __init__(self, folder: AgentFolder, session_id: str, limit: int, lease: Lease) -> None:
-        journal = load_journal(folder, session_id, limit)
-        self.state = journal.state
-        self.fence = self.state.fence + 1
-        self._lease = lease
-        self._header = journal.header
-        self._upgrade = journal.upgrade
-        self._agent = folder.agent
-        self._trail = journal.trail
-        self._writer = JournalWriter(
-            folder.journal(session_id), session_id, lambda: lease.is_held, journal.end, journal.whole
-        )
-        parent = journal.header.parent if journal.header else None
-        self._history = HistoryFile(
-            folder.history(session_id), session_id, limit, self._trail, parent, lambda: lease.is_held
-        )
-
-    async def save(self, record: Record) -> State:
-        state = apply(self.state, stamp(record, self.state, self.fence))
-        line, header = record_line(record), self._header
-        if header is None:
-            assert state.session_id is not None
-            header = Header(state.session_id, self._agent, record.at)
-            older = b"".join(record_line(each) for each in self._upgrade)
-            line = header.line() + older + line
-        self._writer.append(line)
-        if self._header is None and self._upgrade and self._upgrade[-1].seq > self._trail.newest:
-            # The older layout kept no save of the state it ended in; the journal does.
-            self._trail.add(save_of(self._upgrade[-1], self.state), self.state)
-        self._header = header
-        self.state = state
-        self._trail.add(save_of(record, state, self._writer.end), state)
-        self._history.changed(flush=record.kind in _FLUSHED_KINDS)
-        return state
-
-    async def close(self) -> None:
-        try:
-            self._history.flush()
-            self._writer.close()
-        finally:
-            self._lease.release()

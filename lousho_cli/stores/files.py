@@ -46,10 +46,15 @@ def storage(path: Path, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(
-            f"{path} could not be {doing}: {error.strerror or error}",
-            hint=_HINTS.get(error.errno or 0, "mend it, then resume"),
-        ) from error
+        raise storage_error(path, doing, error) from error
+
+
+def storage_error(path: Path, doing: str, error: OSError) -> StorageError:
+    """The StorageError that says which file could not be `doing`, and why."""
+    return StorageError(
+        f"{path} could not be {doing}: {error.strerror or error}",
+        hint=_HINTS.get(error.errno or 0, "mend it, then resume"),
+    )
 
 
 def data_sync(fd: int) -> None:
@@ -164,51 +169,16 @@ class OpenFile:
         return read_at(self._fd, offset, length)
 
 
-def read_at(fd: int, offset: int, length: int) -> bytes:
-    """What every reading of stored data ends in."""
-    if hasattr(os, "pread"):
-        return os.pread(fd, length, offset)
-    os.lseek(fd, offset, os.SEEK_SET)
-    return os.read(fd, length)
+def reserve(fd: int, start: int, length: int) -> None:
+    """Reserve space behind the end of a file, at `start`: it reads as zeros, and syncing what is then
+    written there is quicker, as the file no longer grows.
 
-
-@contextmanager
-def open_file(path: Path) -> Iterator[OpenFile | None]:
-    """A file to read from; None if there is none."""
-    try:
-        with storage(path, "read"):
-            try:
-                fd = open_regular(path, os.O_RDONLY)
-            except (FileNotFoundError, NotADirectoryError):
-                fd = -1
-            if fd < 0:
-                yield None
-                return
-            try:
-                yield OpenFile(fd)
-            finally:
-                os.close(fd)
-    except MemoryError:
-        raise StorageError(f"{path} is too large to read") from None
-
-
-def read_file(path: Path) -> bytes | None:
-    """The whole file; None if there is none."""
-    with open_file(path) as file:
-        if file is None:
-            return None
-        parts = []
-        position = 0
-        while part := file.read(position, max(file.size - position, 1)):
-            parts.append(part)
-            position += len(part)
-        return b"".join(parts)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+    Where that is not possible nothing happens: no system has to offer it, and a full disk may still have
+    room for what is written next.
+    """
+    if hasattr(os, "posix_fallocate"):
+        with suppress(OSError):
+            os.posix_fallocate(fd, start, length)
 
 
 def create_file(path: Path) -> int:

@@ -6,14 +6,12 @@ within a short time share one replacement.
 
 from __future__ import annotations
 
-import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 
-from ..errors import StorageError
 from ..execution.messages import JsonObject
 from .files import make_folder, replace_file
 from .trail import Save, Trail
@@ -46,35 +44,34 @@ class HistoryFile:
         self._is_held = is_held
         self._encoded: dict[int, str] = {}
         self._behind = False
-        self._written = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._written = -math.inf
 
-    def changed(self, *, flush: bool) -> None:
-        """A save was made. With `flush` the file is up to date when this returns."""
+    @property
+    def is_behind(self) -> bool:
+        """Whether a save was made since the file was replaced."""
+        return self._behind
+
+    def changed(self, *, flush: bool) -> float:
+        """A save was made: replace the file, or say in how many seconds it is due.
+
+        Args:
+            flush: the file has to be up to date when this returns.
+        """
         self._behind = True
         due = self._written + SHARED_SECONDS - time.monotonic()
         if flush or due <= 0:
             self.flush()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(due, self._flush_later)
+            return 0.0
+        return due
 
     def flush(self) -> None:
         """Replace the file if it is behind."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if not self._behind or not self._is_held():
             return
         make_folder(self._path.parent)
         replace_file(self._path, self._content(), durable=False)
         self._behind = False
         self._written = time.monotonic()
-
-    def _flush_later(self) -> None:
-        self._timer = None
-        # A failure here is met again by the flush that pauses, ends or closes the run.
-        with suppress(StorageError):
-            self.flush()
 
     def _content(self) -> bytes:
         saves = list(self._trail.saves())

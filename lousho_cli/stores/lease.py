@@ -73,7 +73,7 @@ class Lease:
                 self._lock.acquire()
             except Timeout:
                 raise self._busy() from None
-        self._path = path
+        self._name = os.fspath(path)
         self._pid = os.getpid()
         me = Holder.me()
         note = {"pid": me.pid, "host": me.host, "since": me.since}
@@ -89,11 +89,12 @@ class Lease:
     def is_held(self) -> bool:
         """Whether this process holds it: not a child of it, and not if somebody removed the locked file."""
         try:
-            return os.getpid() == self._pid and _inode(self._path) == self._inode
+            return os.getpid() == self._pid and _inode(self._name) == self._inode
         except OSError:
             return False
 
     def release(self) -> None:
+        self._pid = 0
         with suppress(StorageError):
             remove_file(self._folder.holder(self._session_id))
         self._lock.release()
@@ -147,6 +148,6 @@ def _held_if_free(lease: Lease, name: str, is_taken: Callable[[str], bool]) -> L
     return None
 
 
-def _inode(path: Path) -> tuple[int, int]:
+def _inode(path: str | Path) -> tuple[int, int]:
     status = os.stat(path, follow_symlinks=False)
     return status.st_dev, status.st_ino

@@ -15,15 +15,26 @@ from .files import (
     full_sync,
     make_folder,
     open_regular,
+    read_at,
     remove_file,
+    reserve,
     storage,
+    storage_error,
     sync_folder,
     write_all,
+    write_at,
 )
+
+LEAST_RESERVED = 16 * 1024
+MOST_RESERVED = 256 * 1024
+"""How many bytes are reserved at a time behind the last save: half as many as there are, between these."""
 
 
 class JournalWriter:
     """The end of one journal, held by the session's runner.
+
+    While it is open, the file may end in zeros that are reserved for the next saves; a reader takes them for
+    a torn end. Closing cuts them off; where a kill came first, the next writer does.
 
     Args:
         path: the journal.
@@ -37,12 +48,14 @@ class JournalWriter:
         self, path: Path, session_id: str, is_held: Callable[[], bool], end: int, whole: bool = True
     ) -> None:
         self._path = path
+        self._name = os.fspath(path)
         self._session_id = session_id
         self._is_held = is_held
         self._end = end
+        self._size = end
         self._whole = whole
         self._fd = -1
-        self._inode = (0, 0)
+        self._device = self._inode = 0
         if end:
             self._open_existing()
 
@@ -64,23 +77,40 @@ class JournalWriter:
         if self._fd < 0:
             self._create(data)
         else:
-            self._check_file()
-            with storage(self._path, "written"):
-                try:
-                    write_all(self._fd, data)
-                    data_sync(self._fd)
-                except OSError:
-                    # What was not synced must not be found by a later reader as if it were.
-                    self._cut_back()
-                    raise
+            self._add(data)
         self._end += len(data)
+        self._size = max(self._size, self._end)
         self._whole = True
 
     def close(self) -> None:
+        if self._fd < 0:
+            return
+        if self._size > self._end:
+            # Nothing hangs on the reserved space; a file that changed hands is no longer ours to cut.
+            with suppress(OSError):
+                if self._is_held() and self._is_ours():
+                    cut_file(self._fd, self._end)
         fd, self._fd = self._fd, -1
-        if fd >= 0:
-            with storage(self._path, "closed"):
-                os.close(fd)
+        with storage(self._path, "closed"):
+            os.close(fd)
+
+    def _add(self, data: bytes) -> None:
+        try:
+            if not self._is_ours():
+                raise self._taken_over()
+            if self._end + len(data) > self._size:
+                more = min(max(LEAST_RESERVED, self._end // 2), MOST_RESERVED)
+                reserve(self._fd, self._size, len(data) + more)
+                self._size = os.fstat(self._fd).st_size
+            try:
+                write_at(self._fd, data, self._end)
+                data_sync(self._fd)
+            except OSError:
+                # What was not synced must not be found by a later reader as if it were.
+                self._cut_back()
+                raise
+        except OSError as error:
+            raise storage_error(self._path, "written", error) from error
 
     def _open_existing(self) -> None:
         with storage(self._path, "opened"):
@@ -116,14 +146,21 @@ class JournalWriter:
 
     def _remember(self) -> None:
         status = os.fstat(self._fd)
-        self._inode = (status.st_dev, status.st_ino)
+        self._device, self._inode = status.st_dev, status.st_ino
 
-    def _check_file(self) -> None:
-        """Refuse to write where somebody else wrote since, or where the file is no longer ours."""
-        with storage(self._path, "written"):
-            status = os.stat(self._path, follow_symlinks=False)
-        if (status.st_dev, status.st_ino) != self._inode or status.st_size != self._end:
-            raise self._taken_over()
+    def _is_ours(self) -> bool:
+        """Whether the file is still the one at its path, and nobody else wrote since.
+
+        Who takes a session over cuts the file behind its last save, and writes there: the size tells, or,
+        where that one too reserved as much, what stands where the next save belongs.
+        """
+        status = os.stat(self._name, follow_symlinks=False)
+        return (
+            status.st_ino == self._inode
+            and status.st_dev == self._device
+            and status.st_size == self._size
+            and (self._size == self._end or read_at(self._fd, self._end, 1) == b"\0")
+        )
 
     def _taken_over(self) -> SessionBusyError:
         return SessionBusyError(
@@ -134,3 +171,4 @@ class JournalWriter:
     def _cut_back(self) -> None:
         with suppress(OSError):
             cut_file(self._fd, self._end)
+            self._size = self._end

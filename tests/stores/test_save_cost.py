@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -19,10 +20,13 @@ import pytest
 from store_bench import Bench, calls
 
 from lousho_cli import AgentExecutor
-from lousho_cli.execution.messages import MessageData
+from lousho_cli.execution.events import Event, Observer
+from lousho_cli.execution.messages import CallData, MessageData
 from lousho_cli.execution.protocols import ModelRequest
-from lousho_cli.execution.state import Record
+from lousho_cli.execution.session import now
+from lousho_cli.execution.state import Record, RunStart
 from lousho_cli.stores import history_file
+from lousho_cli.stores.journal import Header, record_line
 from lousho_cli.testing import ScriptedModel
 
 STEADY = """
@@ -56,7 +60,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(os, name, call)
 
-    for name in ("write", "pwrite", "fdatasync", "fsync", "open", "replace", "lseek", "ftruncate"):
+    names = "write pwrite posix_fallocate fdatasync fsync open replace lseek ftruncate"
+    for name in names.split():
         if hasattr(os, name):
             count(name)
     return counts
@@ -84,7 +89,8 @@ def test_a_save_is_one_write_and_one_data_sync(bench: Bench, counted: Counter[st
         for _ in range(100):
             await session.save(Record("save", "in-progress", 1, add=[message]))
         assert counted.pop("bytes") > 100 * 9000
-        assert counted == {"write": 100, "fdatasync": 100}
+        assert counted.pop("posix_fallocate") < 20
+        assert counted == {"pwrite": 100, "fdatasync": 100}
         await session.close()
 
     asyncio.run(scene())
@@ -103,7 +109,7 @@ def test_a_save_is_one_write_and_one_data_sync_as_the_system_sees_it(bench: Benc
     assert ran.returncode == 0, ran.stderr
     lines = [line for line in log.read_text().splitlines() if f"<{bench.journal()}>" in line]
     names = Counter(re.findall(r"(\w+)\(\d+<", "\n".join(lines)))
-    assert names == {"write": 51, "fdatasync": 50, "fsync": 1}
+    assert names == {"write": 1, "pwrite64": 50, "fdatasync": 50, "fsync": 1}
 
 
 @pytest.mark.usefixtures("frozen")
@@ -118,62 +124,96 @@ def test_a_turn_with_a_tool_costs_two_syncs(bench: Bench, counted: Counter[str])
     assert [after - before for before, after in pairwise(syncs[1:])] == [2] * 4
 
 
-def ask(bench: Bench, model: ScriptedModel) -> None:
+def ask(bench: Bench, model: ScriptedModel, on_event: Observer | None = None) -> None:
     """Run the bench's agent with another model."""
     AgentExecutor.execute_sync(
         agent=bench.agent, input="go", provider=model, session_id="s",
-        checkpoint_store=bench.store.checkpoints, max_steps=5000,
+        checkpoint_store=bench.store.checkpoints, max_steps=10_000, on_event=on_event,
     )  # fmt: skip
 
 
-class Cost:
-    """What each turn of a long run costs.
+class Meter:
+    """What steps of a session cost, counted without clocks.
 
     Attributes:
-        work: calls and returns of Python and C functions, by turn.
-        size: the journal's size when the turn was asked for.
+        steps: for each step the calls and returns of Python and C functions, the most memory it used in
+            passing, in bytes, and what it asked of the system.
     """
 
-    def __init__(self, bench: Bench, turns: int, watched: list[int]) -> None:
-        self.work: dict[int, int] = {}
-        self.size: dict[int, int] = {}
-        self._bench, self._turns, self._watched = bench, turns, watched
-        self._turn = self._count = 0
+    def __init__(self, bench: Bench, counted: Counter[str], steps: int) -> None:
+        self.steps: list[Counter[str]] = []
+        self._bench, self._counted, self._left = bench, counted, steps
+        self._calls = self._memory = 0
 
-    def model(self) -> ScriptedModel:
-        return ScriptedModel([self._play], on_exhausted="repeat-last")
+    def run(self) -> None:
+        ask(self._bench, ScriptedModel([self._play], on_exhausted="repeat-last"), self._hear)
 
     def _play(self, request: ModelRequest) -> str | Mapping[str, Any]:
-        if sys.getprofile() is not None:
-            sys.setprofile(None)
-            self.work[self._turn] = self._count
-        self._turn += 1
-        if self._bench.journal().exists():
-            self.size[self._turn] = self._bench.journal().stat().st_size
-        if self._turn == self._turns:
+        profiled = sys.getprofile() is not None
+        sys.setprofile(None)
+        if profiled:
+            counts = Counter(self._counted)
+            counts["calls"] = self._calls
+            counts["memory"] = tracemalloc.get_traced_memory()[1] - self._memory
+            self.steps.append(counts)
+        if self._left == 0:
+            tracemalloc.stop()
             return "done"
-        if self._turn in self._watched:
-            self._count = 0
-            sys.setprofile(self._note)
-        call = {"name": "echo", "id": f"call-{self._turn:06}", "args": {"n": 100_000 + self._turn}}
-        return {"tool_calls": [call]}
+        self._left -= 1
+        number = 10_000_000 + len(request.messages)
+        self._counted.clear()
+        self._calls = 0
+        tracemalloc.start()
+        tracemalloc.reset_peak()
+        self._memory = tracemalloc.get_traced_memory()[0]
+        sys.setprofile(self._note)
+        return {"text": "x" * 500, "tool_calls": [{"name": "echo", "id": str(number), "args": {"n": number}}]}
 
     def _note(self, frame: Any, event: str, argument: Any) -> None:
-        self._count += 1
+        self._calls += 1
+
+    def _hear(self, event: Event) -> None:
+        pass
+
+
+def open_run(bench: Bench, steps: int) -> None:
+    """The journal of a run that was killed after so many steps, without running them."""
+    message: MessageData = {"role": "user", "content": "go"}
+    lines = [Header("s", "default", now()).line()]
+    first = Record("input", "in-progress", 0, add=[message], run=RunStart(0, 1, 10_000), system="Be brief.")
+    records = [first]
+    for step in range(1, steps + 1):
+        call: CallData = {
+            "id": f"call-{step}", "type": "function", "function": {"name": "echo", "arguments": '{"n":1}'},
+        }  # fmt: skip
+        turn: MessageData = {"role": "assistant", "content": "x" * 500, "toolCalls": [call]}
+        result: MessageData = {
+            "role": "tool", "content": "1", "toolCallId": f"call-{step}", "toolName": "echo",
+        }  # fmt: skip
+        records.append(Record("turn", "in-progress", step, add=[turn], finish_reason="tool_calls"))
+        records.append(Record("result", "in-progress", step, results={f"call-{step}": result}))
+    for seq, record in enumerate(records, 1):
+        record.seq, record.at, record.fence = seq, now(), 1
+        lines.append(record_line(record))
+    bench.journal().parent.mkdir(parents=True)
+    bench.journal().write_bytes(b"".join(lines))
 
 
 @pytest.mark.usefixtures("frozen")
-@pytest.mark.timeout(90)
-def test_f25_turn_3000_costs_what_turn_100_costs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lousho_cli.stores.writer.data_sync", lambda fd: None)
-    cost = Cost(bench, 3012, [*range(100, 110), *range(3000, 3010)])
-    ask(bench, cost.model())
-    early = [cost.work[turn] for turn in range(100, 110)]
-    late = [cost.work[turn] for turn in range(3000, 3010)]
-    assert min(early) > 100
-    assert abs(sorted(late)[5] / sorted(early)[5] - 1) <= 0.05, (early, late)
-    size_early, size_late = cost.size[110] - cost.size[100], cost.size[3010] - cost.size[3000]
-    assert abs(size_late / size_early - 1) <= 0.05, (size_early, size_late)
+def test_f25_step_5000_costs_what_step_100_costs(tmp_path: Path, counted: Counter[str]) -> None:
+    middle: dict[int, Counter[str]] = {}
+    for steps in (100, 5000):
+        bench = Bench(tmp_path / str(steps))
+        open_run(bench, steps)
+        meter = Meter(bench, counted, 81)
+        meter.run()
+        assert bench.state().step == steps + 82
+        names = {name for step in meter.steps for name in step}
+        middle[steps] = Counter({name: sorted(step[name] for step in meter.steps)[40] for name in names})
+    assert middle[100]["fdatasync"] == 2
+    assert middle[100]["calls"] > 100
+    for name, count in middle[100].items():
+        assert abs(middle[5000][name] - count) <= 0.05 * count, (name, middle)
 
 
 def test_the_bytes_written_are_the_journal_and_the_shared_history_files(
