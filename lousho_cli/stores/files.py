@@ -77,9 +77,8 @@ def full_sync(fd: int) -> None:
 
 
 def cut_file(fd: int, size: int) -> None:
-    """Let a file end after `size` bytes, and go on writing there."""
+    """Let a file end after `size` bytes."""
     os.ftruncate(fd, size)
-    os.lseek(fd, size, os.SEEK_SET)
 
 
 def sync_folder(folder: Path) -> None:
@@ -167,6 +166,64 @@ class OpenFile:
     def read(self, offset: int, length: int) -> bytes:
         """Up to `length` bytes from `offset` on; fewer only at the end of the file."""
         return read_at(self._fd, offset, length)
+
+
+def read_at(fd: int, offset: int, length: int) -> bytes:
+    """What every reading of stored data ends in."""
+    if hasattr(os, "pread"):
+        return os.pread(fd, length, offset)
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, length)
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[OpenFile | None]:
+    """A file to read from; None if there is none."""
+    try:
+        with storage(path, "read"):
+            try:
+                fd = open_regular(path, os.O_RDONLY)
+            except (FileNotFoundError, NotADirectoryError):
+                fd = -1
+            if fd < 0:
+                yield None
+                return
+            try:
+                yield OpenFile(fd)
+            finally:
+                os.close(fd)
+    except MemoryError:
+        raise StorageError(f"{path} is too large to read") from None
+
+
+def read_file(path: Path) -> bytes | None:
+    """The whole file; None if there is none."""
+    with open_file(path) as file:
+        if file is None:
+            return None
+        parts = []
+        position = 0
+        while part := file.read(position, max(file.size - position, 1)):
+            parts.append(part)
+            position += len(part)
+        return b"".join(parts)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def write_at(fd: int, data: bytes, offset: int) -> None:
+    """Write `data` at `offset`, whatever is there."""
+    if not hasattr(os, "pwrite"):
+        os.lseek(fd, offset, os.SEEK_SET)
+        write_all(fd, data)
+        return
+    written = os.pwrite(fd, data, offset)
+    while written < len(data):
+        written += os.pwrite(fd, data[written:], offset + written)
 
 
 def reserve(fd: int, start: int, length: int) -> None:
