@@ -1,4 +1,4 @@
-"""Space reserved behind the last save: no reader sees it, no kill leaves it in the way, nobody hides there."""
+"""Space reserved behind the last save: no reader sees it, and no kill leaves it in the way."""
 
 from __future__ import annotations
 
