@@ -51,7 +51,7 @@ class FileApprovals:
             request["snapshot"] = snapshot.model_dump(mode="json", by_alias=True, exclude_none=True)
         make_folder(self._folder.approvals)
         durable = "snapshot" in request
-        replace_file(self._folder.request(pending.id), json_bytes(request), durable=durable)
+        replace_file(self._folder.request(pending.id), json_bytes(request), durable=durable, whole=True)
 
     async def get(self, approval_id: str) -> StoredApproval | None:
         request = request_data(self._folder, approval_id)
@@ -83,7 +83,7 @@ class FileApprovals:
         held = decision_data(self._folder, approval_id)
         if held is not None and "consumedAt" not in held:
             data = json_bytes({**held, "consumedAt": now()})
-            replace_file(self._folder.decision(approval_id), data, durable=False)
+            replace_file(self._folder.decision(approval_id), data, durable=False, whole=True)
 
     async def list(self, *, status: str | None = "pending") -> Sequence[StoredApproval]:
         ids = dict.fromkeys([*self._folder.request_ids(), *(p["id"] for p in pending_here(self._folder))])

@@ -250,14 +250,15 @@ def create_file(path: Path) -> int:
     return fd
 
 
-def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
+def replace_file(path: Path, data: bytes, *, durable: bool, whole: bool = False) -> None:
     """Put `data` in place of the file in one step: a reader sees the old or the new, never a mixture.
 
     Args:
         durable: return only when the new content survives a power cut.
+        whole: a power cut may bring the old content back, but leaves no half of the new one.
     """
     with storage(path, "written"):
-        temporary = write_temporary(path, data, durable)
+        temporary = write_temporary(path, data, durable or whole)
         try:
             move_over(temporary, path)
         except BaseException:

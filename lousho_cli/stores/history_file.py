@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from .trail import Save, Trail
 
 SHARED_SECONDS = 0.05
 VERSION = 1
+_CRC_KEY = b', "crc": "'
 
 
 class HistoryFile:
@@ -83,12 +85,27 @@ class HistoryFile:
 
 
 def history_bytes(session_id: str, limit: int, parent: JsonObject | None, entries: Iterable[str]) -> bytes:
+    """The file, with a checksum at its end: a power cut may leave old blocks in the midst of it."""
     head: JsonObject = {"version": VERSION, "sessionId": session_id, "limit": limit}
     if parent is not None:
         head["parent"] = parent
     lines = ",\n  ".join(entries)
     body = f"[\n  {lines}\n ]" if lines else "[]"
-    return f'{json.dumps(head)[:-1]}, "entries": {body}}}\n'.encode()
+    text = f'{json.dumps(head)[:-1]}, "entries": {body}'.encode()
+    return b'%s%s%08x"}\n' % (text, _CRC_KEY, zlib.crc32(text))
+
+
+def parse_history(data: bytes) -> JsonObject:
+    """The content of a history file.
+
+    Raises:
+        ValueError: it is damaged, or of a version without a checksum: the journal knows better.
+    """
+    text, key, crc = data.rpartition(_CRC_KEY)
+    if not key or crc != b'%08x"}\n' % zlib.crc32(text):
+        raise ValueError("the checksum does not hold")
+    content: JsonObject = json.loads(data)
+    return content
 
 
 def _encode(save: Save) -> str:

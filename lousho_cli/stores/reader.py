@@ -5,7 +5,6 @@ A reader sees a session up to its last whole record, also while a runner appends
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..execution.messages import JsonObject
 from ..execution.state import Record, State
 from .files import open_file, read_file, real_folder
 from .folder import AgentFolder
+from .history_file import parse_history
 from .ids import decode_id, encode_id
 from .journal import Header, last_record, parse_header
 from .journal_fold import Journal, fold_journal
@@ -140,7 +140,8 @@ def read_history(folder: AgentFolder, session_id: str, limit: int) -> list[Save]
     """The kept saves, newest first: from the history file if it is up to date, else from the journal."""
     newest = session_summary(folder, session_id)
     known = _history_file(folder, session_id, limit)
-    if known is not None and newest is not None and known and known[-1].seq == newest.seq:
+    # The file may be the one of a deleted session of that name: its numbers may fit, its times do not.
+    if known and newest is not None and (known[-1].seq, known[-1].at) == (newest.seq, newest.at):
         return known[::-1]
     return [save for save, _ in load_journal(folder, session_id, limit).trail.newest_first()]
 
@@ -148,8 +149,7 @@ def read_history(folder: AgentFolder, session_id: str, limit: int) -> list[Save]
 def _history_file(folder: AgentFolder, session_id: str, limit: int) -> list[Save] | None:
     """The saves of the history file, oldest first; None if it cannot be used."""
     try:
-        data = read_file(folder.history(session_id))
-        content = json.loads(data or b"")
+        content = parse_history(read_file(folder.history(session_id)) or b"")
         if content["version"] != 1 or content["sessionId"] != session_id or content["limit"] != limit:
             return None
         return [_save(entry) for entry in content["entries"]]
