@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from lousho_cli.stores import file, file_approvals, files, journal, reader, writer
+from lousho_cli.stores import file, file_approvals, files, journal, lease, reader, writer
 from lousho_cli.stores.files import sync_folder
 from lousho_cli.stores.trail import Trail
 
@@ -225,7 +225,7 @@ MUTATIONS = (
         "a runner that lost its session",
         (
             _patch(writer.JournalWriter, "_check_file", _nothing),
-            _patch(file.Lease, "is_held", property(lambda self: True)),
+            _patch(lease.Lease, "is_held", property(lambda self: True)),
         ),
         "plays",
     ),
