@@ -15,7 +15,15 @@ from ..execution.session import OpenSession, stamp
 from ..execution.state import Record, State, apply
 from .file_approvals import FileApprovals
 from .file_session import FileSession
-from .files import make_folder, path_exists, remove_file, replace_file, sync_folder
+from .files import (
+    UP_TO_WORKSPACE,
+    make_folder,
+    path_exists,
+    real_folder,
+    remove_file,
+    replace_file,
+    sync_folder,
+)
 from .folder import AgentFolder, agent_folder
 from .history_file import HistoryFile
 from .journal import Header, record_line
@@ -74,6 +82,8 @@ class FileCheckpoints:
         if not path_exists(path) and legacy is None:
             # A deletion that a crash cut short may have left this behind.
             remove_file(self._folder.history(session_id))
+            if real_folder(path.parent):
+                sync_folder(path.parent)
             return
         if keep_history:
             session = await self.open_session(session_id)
@@ -129,7 +139,7 @@ class FileCheckpoints:
         header = Header(name, self._folder.agent, record.at, record.parent)
         data = header.line() + lines + record_line(record)
         path = self._folder.journal(name)
-        make_folder(path.parent)
+        make_folder(path.parent, above=UP_TO_WORKSPACE)
         replace_file(path, data, durable=True)
         trail = Trail(self._limit, first=record.seq)
         trail.add(save_of(record, forked, len(data)), forked)

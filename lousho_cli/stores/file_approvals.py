@@ -27,7 +27,7 @@ from .approvals_reader import (
     request_data,
 )
 from .decisions import decision_fields, decision_json, with_decision
-from .files import create_once, make_folder, replace_file
+from .files import UP_TO_WORKSPACE, create_once, make_folder, replace_file
 from .folder import AgentFolder
 from .journal import json_bytes
 from .reader import load_journal, session_summary
@@ -49,7 +49,7 @@ class FileApprovals:
         }
         if not self._is_stored(snapshot, pending.id):
             request["snapshot"] = snapshot.model_dump(mode="json", by_alias=True, exclude_none=True)
-        make_folder(self._folder.approvals)
+        make_folder(self._folder.approvals, above=UP_TO_WORKSPACE)
         durable = "snapshot" in request
         replace_file(self._folder.request(pending.id), json_bytes(request), durable=durable, whole=True)
 
@@ -72,7 +72,7 @@ class FileApprovals:
         stored = await self.get(approval_id)
         if stored is None:
             raise NotFoundError(f"there is no approval {approval_id!r}", code="LOUSHO_APPROVAL_NOT_FOUND")
-        make_folder(self._folder.approvals)
+        make_folder(self._folder.approvals, above=UP_TO_WORKSPACE)
         data = decision_json(decision)
         create_once(self._folder.decision(approval_id), json_bytes(data))
         held = decision_data(self._folder, approval_id)

@@ -26,6 +26,8 @@ NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 BINARY = getattr(os, "O_BINARY", 0)
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+UP_TO_WORKSPACE = 3
+"""How many folders there are above one that holds state: the agent's, `agents`, and the workspace."""
 REPLACE_PAUSES = (0.01, 0.02, 0.05, 0.1)
 """Seconds to wait between the tries of a replacement that is refused."""
 
@@ -92,14 +94,23 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def make_folder(folder: Path) -> None:
+_synced_folders: set[tuple[str, int, int]] = set()
+"""Folders that this process knows to be on the disk, with all above them that matter."""
+
+
+def make_folder(folder: Path, *, above: int = 0) -> None:
     """Make a private folder, and the ordinary ones above it, durably.
+
+    Args:
+        above: how many of the folders above it are to be on the disk although they are there already: whoever
+            made them may have died, or not have cared to wait. The first call of a process sees to that.
 
     Raises:
         StorageError: it cannot be made, or something that is no folder is in its place.
     """
     with storage(folder, "made"):
         if _is_folder(folder):
+            _sync_above(folder, above)
             return
         missing = [parent for parent in folder.parents if not parent.exists()]
         for parent in reversed(missing):
@@ -112,6 +123,20 @@ def make_folder(folder: Path) -> None:
         sync_folder(folder.parent)
         if not _is_folder(folder):
             raise NotADirectoryError(errno.ENOTDIR, "something that is no folder is in its place")
+        _sync_above(folder, above)
+
+
+def _sync_above(folder: Path, above: int) -> None:
+    if not above:
+        return
+    status = os.lstat(folder)
+    known = (str(folder), status.st_dev, status.st_ino)
+    if known not in _synced_folders:
+        for parent in list(folder.parents)[: above + 1]:
+            # Not everybody may look into the folder that the workspace lies in.
+            if os.access(parent, os.R_OK):
+                sync_folder(parent)
+        _synced_folders.add(known)
 
 
 def _is_folder(folder: Path) -> bool:
@@ -281,18 +306,23 @@ def move_over(source: Path, target: Path) -> None:
 
 
 def create_once(path: Path, data: bytes) -> bool:
-    """Durably make a file that must not exist yet; False if it does. Of two makers exactly one wins."""
+    """Durably make a file that must not exist yet; False if it does. Of two makers exactly one wins.
+
+    Whichever made it, it is on the disk when this returns.
+    """
     with storage(path, "written"):
         temporary = write_temporary(path, data, durable=True)
         try:
             os.link(temporary, path)
+            made = True
         except FileExistsError:
-            return False
+            made = False
         finally:
             with suppress(OSError):
                 os.unlink(temporary)
+        # Also where it was there: its maker may have died before it was on the disk.
         sync_folder(path.parent)
-        return True
+        return made
 
 
 def write_temporary(path: Path, data: bytes, durable: bool) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import SessionBusyError, StorageError
 from .files import (
+    UP_TO_WORKSPACE,
     create_file,
     cut_file,
     data_sync,
@@ -127,7 +128,7 @@ class JournalWriter:
                 raise
 
     def _create(self, data: bytes) -> None:
-        make_folder(self._path.parent)
+        make_folder(self._path.parent, above=UP_TO_WORKSPACE)
         with storage(self._path, "written"):
             # A leftover here holds no valid save: a crash came before its first one was on disk.
             remove_file(self._path)

@@ -45,6 +45,8 @@ def record_files(root: Path) -> Iterator[FileRecording]:
             asyncio.run(session_with(FileStore(root)))
     """
     recorder = _Recorder(root)
+    # What is recorded is a process of its own, which knows nothing yet.
+    vars(files)["_synced_folders"].clear()
     real = vars(files)["os"]
     setattr(files, "os", recorder.double(real))  # noqa: B010
     try:

@@ -207,12 +207,14 @@ MUTATIONS = (
         "forks, and the deletion of their parent",
         (_patch(file, "replace_file", _replaced_at_once),),
         "saves",
+        slow=True,
     ),
     Mutation(
         "a deletion waits for the disk",
         "a deletion, and the name taken again",
         (_patch(file, "sync_folder", _nothing),),
         "saves",
+        slow=True,
     ),
     Mutation(
         "a deletion that keeps the history leaves a tombstone",
