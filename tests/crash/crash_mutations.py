@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from lousho_cli.stores import file, file_approvals, files, journal, lease, reader, writer
+from lousho_cli.stores import file, file_approvals, file_session, files, journal, lease, reader, writer
 from lousho_cli.stores.files import sync_folder
 from lousho_cli.stores.trail import Trail
 
@@ -62,7 +62,7 @@ async def _history_first(session: Any, record: Any) -> Any:
     return state
 
 
-_SAVE = file.FileSession.save
+_SAVE = file_session.FileSession.save
 _APPEND = writer.JournalWriter.append
 _REPLACE = files.replace_file
 _ADD = Trail.add
@@ -139,7 +139,7 @@ MUTATIONS = (
     Mutation(
         "the journal is appended to before the history file is replaced",
         TOOL,
-        (_patch(file.FileSession, "save", _history_first),),
+        (_patch(file_session.FileSession, "save", _history_first),),
         "index",
     ),
     Mutation("the folder of a new journal is synced", TOOL, _folders_forgotten("checkpoints"), "saves"),
@@ -226,7 +226,7 @@ MUTATIONS = (
         "a runner that lost its session is refused",
         "a runner that lost its session",
         (
-            _patch(writer.JournalWriter, "_check_file", _nothing),
+            _patch(writer.JournalWriter, "_is_ours", lambda self: True),
             _patch(lease.Lease, "is_held", property(lambda self: True)),
         ),
         "plays",

@@ -15,7 +15,7 @@ each = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name
 
 @each
 def test_a_power_cut_loses_and_repeats_nothing(scenario: Scenario, tmp_path: Path) -> None:
-    count = explore(play(scenario, tmp_path / "first"), tmp_path, "sectors", every=41)
+    count = explore(play(scenario, tmp_path / "first"), tmp_path, "sectors", every=97)
     assert count.resumed > 5
 
 
