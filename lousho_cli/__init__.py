@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         StorageError,
     )
     from .execution.agent import Agent, RunContext
+    from .execution.budget import Budget
     from .execution.cancel import Cancel
     from .execution.conversation import Message, ToolCall
     from .execution.events import Event
@@ -74,6 +75,7 @@ _HOMES = {
         "SessionAwaitingApprovalError", "SessionBusyError", "StorageError",
     ],
     "execution.agent": ["Agent", "RunContext"],
+    "execution.budget": ["Budget"],
     "execution.cancel": ["Cancel"],
     "execution.events": ["Event"],
     "execution.executor": [
@@ -101,8 +103,8 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "UNSET", "Agent", "AgentExecutor", "AgentSession", "ApprovalDecision", "ApprovalStore", "CallDelta",
-    "Cancel", "Checkpoint", "CheckpointStore", "ConfigurationError", "DurableAgent", "Event",
+    "UNSET", "Agent", "AgentExecutor", "AgentSession", "ApprovalDecision", "ApprovalStore", "Budget",
+    "CallDelta", "Cancel", "Checkpoint", "CheckpointStore", "ConfigurationError", "DurableAgent", "Event",
     "ExecutionResult", "FileStore", "ForkPatch", "ForkResult", "HistoryEntry", "Hooks", "KVStore",
     "MemoryStore", "Message", "ModelRequest", "ModelResponse", "ModelSettings", "PendingApproval",
     "PropagatingToolError", "Provider", "ProviderError", "ReasoningDelta", "RetryPolicy", "RunContext",

@@ -66,6 +66,7 @@ class Settings:
         model_settings: how the model is asked; None leaves it to the model's provider.
         retries: when the model is asked again, or None for the engine's default.
         cassette_volatile: regular expressions of texts that make no difference to a cassette, or None.
+        budget: what a run may use up, or None for no limit.
         store: where sessions are kept: `file`, `sqlite:PATH`, or the URL of a Redis or Valkey server.
         sources: where each setting comes from, by its name.
     """
@@ -81,6 +82,7 @@ class Settings:
     model_settings: Mapping[str, Any] | None = None
     retries: Mapping[str, Any] | None = None
     cassette_volatile: Sequence[str] | None = None
+    budget: Mapping[str, Any] | None = None
     store: str = field(default="file", repr=False)
     sources: Mapping[str, Source] = field(default_factory=dict)
 

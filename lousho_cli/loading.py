@@ -10,6 +10,7 @@ from .agents.definition import read_definition
 from .agents.folder import ProviderOf, load_agent
 from .config import Settings, load_settings
 from .execution.agent import Agent
+from .execution.budget import Budget
 from .execution.patience import RetryPolicy
 from .execution.protocols import Provider
 from .providers.resolve import resolve_model
@@ -54,5 +55,6 @@ def load_from_workspace(
     agent.max_steps = settings.max_steps
     agent.model_settings = settings.model_settings
     agent.retries = RetryPolicy.of(settings.retries)
+    agent.budget = Budget.of(settings.budget)
     agent.fallbacks = tuple(provider_of(model, folder) for model in settings.fallback_models or ())
     return ReadyAgent(agent, provider, settings)

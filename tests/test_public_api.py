@@ -28,7 +28,7 @@ PROMISED = """
 FURTHER = """
     UNSET AgentSession Cancel DurableAgent Event Hooks ProviderError RunContext SessionBusyError StorageError
     StoredApproval ToolSchema ToolUse resume_after_approval_sync __version__
-    ModelSettings RetryPolicy TextDelta ReasoningDelta CallDelta
+    Budget ModelSettings RetryPolicy TextDelta ReasoningDelta CallDelta
 """.split()
 """What it has beyond that: what the signatures of the promised names are made of, and the version."""
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ..errors import ConfigurationError, NothingToDoError
 from ..execution.agent import Agent, Dynamic
+from ..execution.budget import Budget
 from ..execution.cancel import Cancel
 from ..execution.deciding import record_decision
 from ..execution.events import Event
@@ -62,6 +63,7 @@ def create_agent(
     model_settings: ModelSettings | Mapping[str, Any] | None = None,
     retries: RetryPolicy | Mapping[str, Any] | None = None,
     fallbacks: Iterable[Provider | str] | None = None,
+    budget: Budget | Mapping[str, Any] | None = None,
 ) -> DurableAgent:
     """Make an agent that keeps its sessions in a store.
 
@@ -80,6 +82,7 @@ def create_agent(
         model_settings: how the model is asked: temperature, timeout and the like.
         retries: when to ask the model again after a failure that may pass; default 4 attempts.
         fallbacks: models, or names of models, to ask in this order where the first cannot be asked.
+        budget: what a run may use up: tokens, money, seconds, steps; default no limit.
 
     Raises:
         ConfigurationError: there is no model, two tools share a name, or a setting is impossible.
@@ -105,6 +108,7 @@ def create_agent(
         model_settings=settings_of(model_settings),
         retries=retries,
         fallbacks=None if fallbacks is None else [_model(each) for each in fallbacks],
+        budget=budget,
     )
     options = {
         "approval_ttl": approval_ttl,

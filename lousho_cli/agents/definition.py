@@ -54,6 +54,14 @@ RETRIES_KEYS: Mapping[str, Key] = {
 }
 """When a model is asked again; the engine's `RetryPolicy` says what each means."""
 
+BUDGET_KEYS: Mapping[str, Key] = {
+    "max_tokens": whole_number(1),
+    "max_cost_usd": number(0, above=True),
+    "max_seconds": number(0, above=True),
+    "max_steps": whole_number(1),
+}
+"""What a run may use up; the engine's `Budget` says what each means."""
+
 RUN_KEYS: Mapping[str, Key] = {
     "model": text(),
     "max_steps": whole_number(1),
@@ -63,6 +71,7 @@ RUN_KEYS: Mapping[str, Key] = {
     "fallback_models": texts(),
     "model_settings": table(MODEL_SETTINGS_KEYS),
     "retries": table(RETRIES_KEYS),
+    "budget": table(BUDGET_KEYS),
 }
 """What an agent and a workspace may both set: how runs are made."""
 
@@ -83,6 +92,7 @@ class AgentDefinition:
         fallback_models: names of models to ask where its own cannot be asked.
         model_settings: how its model is asked.
         retries: when its model is asked again.
+        budget: what a run may use up.
         values: every key that is set, with its place in the file.
     """
 
@@ -95,6 +105,7 @@ class AgentDefinition:
     fallback_models: Sequence[str] | None = None
     model_settings: Mapping[str, Any] | None = None
     retries: Mapping[str, Any] | None = None
+    budget: Mapping[str, Any] | None = None
     values: Mapping[str, Found] = field(default_factory=dict)
 
 

@@ -76,6 +76,7 @@ def load_agent(
         max_steps=definition.max_steps,
         model_settings=definition.model_settings,
         retries=definition.retries,
+        budget=definition.budget,
     )
     return LoadedAgent(
         agent=agent,

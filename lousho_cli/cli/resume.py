@@ -20,6 +20,9 @@ def resume(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id, or @last.")],
     model: opt.Model = None,
     max_steps: opt.MaxSteps = None,
+    max_tokens: opt.MaxTokens = None,
+    max_cost: opt.MaxCost = None,
+    max_seconds: opt.MaxSeconds = None,
     tool_concurrency: opt.ToolConcurrency = None,
     on_agent_drift: opt.OnAgentDrift = None,
     business_state: opt.BusinessState = None,
@@ -37,7 +40,7 @@ def resume(
 
     flags = opt.run_flags(
         model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events,
-        opt.cassette_flags(cassette, record, replay),
+        opt.cassette_flags(cassette, record, replay), opt.budget_flags(max_tokens, max_cost, max_seconds),
     )  # fmt: skip
     place = open_place(options)
     found = find_session(place, session)

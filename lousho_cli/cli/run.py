@@ -24,6 +24,9 @@ def run(
     ] = None,
     model: opt.Model = None,
     max_steps: opt.MaxSteps = None,
+    max_tokens: opt.MaxTokens = None,
+    max_cost: opt.MaxCost = None,
+    max_seconds: opt.MaxSeconds = None,
     tool_concurrency: opt.ToolConcurrency = None,
     on_agent_drift: opt.OnAgentDrift = None,
     business_state: opt.BusinessState = None,
@@ -48,7 +51,7 @@ def run(
 
     flags = opt.run_flags(
         model, max_steps, tool_concurrency, on_agent_drift, business_state, wait, ask, trust, events,
-        opt.cassette_flags(cassette, record, replay),
+        opt.cassette_flags(cassette, record, replay), opt.budget_flags(max_tokens, max_cost, max_seconds),
     )  # fmt: skip
     check_id(session)
     text = read_message(message)

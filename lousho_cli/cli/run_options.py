@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,18 @@ if TYPE_CHECKING:
 Model = Annotated[str | None, typer.Option("--model", metavar="MODEL", help="Use this model.")]
 MaxSteps = Annotated[
     int | None, typer.Option("--max-steps", min=1, metavar="N", help="Model turns the run may take in all.")
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, metavar="N", help="Tokens the run may use in all, then it stops."),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", metavar="USD", help="What the run may cost in all, in US dollars."),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option("--max-seconds", metavar="S", help="Seconds the run may be running in all."),
 ]
 ToolConcurrency = Annotated[
     int | None,
@@ -88,6 +102,7 @@ class RunFlags:
     trust: bool = False
     events: bool = False
     cassette: CassetteFlags | None = None
+    budget: Mapping[str, float] | None = None
 
     def for_new_session(self) -> RunFlags:
         """The same for a session that is not there yet: its recording starts from nothing."""
@@ -125,12 +140,30 @@ def run_flags(
     trust: bool,
     events: bool,
     cassette: CassetteFlags | None,
+    budget: Mapping[str, float] | None,
 ) -> RunFlags:
     """The flags of a command line, its JSON parsed."""
     state = parse_json(business_state, "--business-state")
     return RunFlags(
-        model, max_steps, tool_concurrency, on_agent_drift, state, wait, ask, trust, events, cassette
+        model, max_steps, tool_concurrency, on_agent_drift, state, wait, ask, trust, events, cassette, budget
     )
+
+
+def budget_flags(
+    max_tokens: int | None, max_cost: float | None, max_seconds: float | None
+) -> Mapping[str, float] | None:
+    """What a command line lets a run use up; None if it says nothing.
+
+    Raises:
+        ConfigurationError: a limit is not above 0.
+    """
+    given = {"max_tokens": max_tokens, "max_cost_usd": max_cost, "max_seconds": max_seconds}
+    limits = {name: value for name, value in given.items() if value is not None}
+    for name, value in limits.items():
+        if not 0 < value < inf:
+            flag = "--" + name.removesuffix("_usd").replace("_", "-")
+            raise ConfigurationError(f"{flag} is {value:g}", hint="use a number above 0")
+    return limits or None
 
 
 def parse_json(text: str | None, flag: str) -> Any:

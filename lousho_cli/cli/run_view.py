@@ -12,13 +12,18 @@ from ..execution.records import ExecutionResult, PendingApproval
 from ..execution.state import State
 from ..render.approvals import show_approval_panel
 from ..render.console import surface_for
+from ..render.events import WARNINGS, warnings_of
 from ..render.live import LiveRun
 from ..render.text import escape, escape_json
 from .globals import Globals
 from .output import notice, write_out
 from .run_options import RunFlags
 
-STATUS = {"awaiting-approval": "awaiting-approval", "aborted": "in-progress"}
+STATUS = {
+    "awaiting-approval": "awaiting-approval",
+    "aborted": "in-progress",
+    "budget-exceeded": "in-progress",
+}
 _PRINTED = {"finish_reason", "text", "steps", "usage", "tool_calls", "approval_id", "approval"}
 
 
@@ -52,8 +57,9 @@ class RunOutput:
         """Show one event as it happens."""
         if self._events:
             write_out(self._stdout, escape_json(json.dumps(event.to_json(), allow_nan=False)) + "\n")
-        elif event.type == "agent.drift" and (self._options.quiet or self._options.json):
-            notice(f"the agent changed: {'; '.join(event.data['changes'])}")
+        elif event.type in WARNINGS and (self._options.quiet or self._options.json):
+            for warning in warnings_of(event.type, event.data):
+                notice(warning)
         else:
             self._live.handle(event)
 
@@ -73,7 +79,7 @@ class RunOutput:
         shown = self._live.reply_shown and self._stdout.isatty()
         if result.text and not shown and result.finish_reason != "aborted":
             write_out(self._stdout, escape(result.text) + "\n")
-        if result.finish_reason not in ("stop", "aborted"):
+        if result.finish_reason not in ("stop", "aborted", "budget-exceeded"):
             notice(f"the run ended early: {result.finish_reason}")
 
     def show_approval(self, approval: PendingApproval) -> None:

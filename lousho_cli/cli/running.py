@@ -72,6 +72,7 @@ class LoadedRun:
     def _options(self, live: Live) -> dict[str, Any]:
         return {
             "max_steps": self.flags.max_steps,
+            "budget": self.flags.budget,
             "approval_ttl": self.settings.approval_ttl,
             "tool_concurrency": self.settings.tool_concurrency,
             "on_agent_drift": self.settings.on_agent_drift,
@@ -249,6 +250,9 @@ def _deciding(decision: ApprovalDecision) -> Start:
 
 
 def _exit_code(result: ExecutionResult, interrupts: Interrupts, place: Place) -> int:
+    if result.finish_reason == "budget-exceeded":
+        command = place.command("resume", result.session_id or "")
+        notice(f"what is done is saved. Go on with a larger budget: {command} --max-tokens N, or the like")
     if result.finish_reason == "aborted":
         command = place.command("resume", result.session_id or "")
         notice(f"stopped; what is done is saved. Go on with: {command}")

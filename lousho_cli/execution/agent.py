@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..errors import ConfigurationError
+from .budget import Budget
 from .patience import RetryPolicy
 from .tools import Tool, ToolRegistry
 
@@ -57,6 +58,8 @@ class Agent:
             where it is a sub-agent, else for the default.
         fallbacks: the models to ask, in this order, where its own cannot be asked; None for its lead's where
             it is a sub-agent that uses its lead's model.
+        budget: what a new run of it may use up, as `Budget` or a mapping like it. A sub-agent uses up its
+            lead's.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Agent:
         model_settings: ModelSettings | Mapping[str, Any] | None = None,
         retries: RetryPolicy | Mapping[str, Any] | None = None,
         fallbacks: Iterable[Provider] | None = None,
+        budget: Budget | Mapping[str, Any] | None = None,
     ) -> None:
         if max_steps is not None and max_steps < 1:
             raise ConfigurationError(f"max_steps is {max_steps}", hint="use a number from 1")
@@ -90,6 +94,7 @@ class Agent:
         self.max_steps = max_steps
         self.model_settings = model_settings
         self.retries = None if retries is None else RetryPolicy.of(retries)
+        self.budget = Budget.of(budget)
         self.fallbacks = None if fallbacks is None else tuple(fallbacks)
 
     @property

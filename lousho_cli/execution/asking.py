@@ -55,6 +55,7 @@ class Asking:
         policy: how often each, and with which waits.
         teller: whom to tell.
         streams: whether a turn may be told before it is whole.
+        before: called before each request; it may raise to end the run.
         paid: called with what a failed request has cost.
     """
 
@@ -65,12 +66,14 @@ class Asking:
         teller: Teller,
         *,
         streams: bool,
+        before: Callable[[], Awaitable[None]],
         paid: Callable[[UsageData], Awaitable[None]],
     ) -> None:
         self._models = models
         self._policy = policy
         self._teller = teller
         self._streams = streams and teller.is_heard
+        self._before = before
         self._paid = paid
         self._at = 0
 
@@ -82,6 +85,7 @@ class Asking:
         """
         asked, failures = 0, 0
         while True:
+            await self._before()
             model = self._models[self._at]
             told = Told()
             asked += 1

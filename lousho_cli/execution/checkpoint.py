@@ -51,6 +51,8 @@ def _engine(state: State) -> JsonObject:
         engine["approval"] = state.approval
     if state.subs:
         engine["subs"] = {call: _sub_json(sub) for call, sub in state.subs.items()}
+    if state.seconds:
+        engine["seconds"] = state.seconds
     if state.parent:
         engine["parent"] = state.parent
     return engine
@@ -91,7 +93,7 @@ def record_of(checkpoint: Checkpoint) -> Record:
         data["fingerprint"] = checkpoint.agent_fingerprint
     if checkpoint.run_config is not None:
         data["runConfig"] = checkpoint.run_config
-    for key in ("results", "marks", "approval", "parent", "subs"):
+    for key in ("results", "marks", "approval", "parent", "subs", "seconds"):
         if engine.get(key):
             data[key] = engine[key]
     if checkpoint.approval_id and "approval" not in data:

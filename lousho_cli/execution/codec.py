@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast, get_args
 
@@ -14,8 +15,8 @@ STATUSES = frozenset(get_args(Status))
 ROLES = frozenset(get_args(Role))
 _PLAIN = (
     ("agent", "agent"), ("parent", "parent"), ("rewrite", "rewrite"), ("add", "add"), ("results", "results"),
-    ("queue", "queue"), ("usage", "usage"), ("finish_reason", "finishReason"), ("approval", "approval"),
-    ("fingerprint", "fingerprint"), ("run_config", "runConfig"),
+    ("queue", "queue"), ("usage", "usage"), ("seconds", "seconds"), ("finish_reason", "finishReason"),
+    ("approval", "approval"), ("fingerprint", "fingerprint"), ("run_config", "runConfig"),
 )  # fmt: skip
 
 
@@ -165,11 +166,18 @@ def _natural(value: Any) -> int:
     raise ValueError(f"a number from 0 expected, not {value!r}")
 
 
+def _seconds(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise ValueError(f"seconds expected, not {value!r}")
+    return float(value)
+
+
 _CHECKED: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("agent", "agent", _text),
     ("parent", "parent", _object),
     ("rewrite", "rewrite", _natural),
     ("queue", "queue", _messages),
+    ("seconds", "seconds", _seconds),
     ("approval", "approval", _approval),
     ("fingerprint", "fingerprint", _object),
     ("run_config", "runConfig", _object),

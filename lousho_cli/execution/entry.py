@@ -13,6 +13,7 @@ from .agent import Agent
 from .approval import consume, expired_decision, has_expired
 from .asking import AskedModel
 from .batch import Finished, Paused, failed
+from .budget import UNLIMITED, Budget, BudgetWatch
 from .business_state import BusinessState
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
@@ -72,6 +73,7 @@ class Options:
     model_settings: ModelSettings | Mapping[str, Any] | None = None
     retries: RetryPolicy | Mapping[str, Any] | None = None
     fallbacks: Iterable[Provider] | None = None
+    budget: Budget | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if cast(Any, self.provider) is None:
@@ -116,6 +118,8 @@ class Entry:
         self._retries = RetryPolicy.of(options.retries if options.retries is not None else agent.retries)
         fallbacks = options.fallbacks if options.fallbacks is not None else agent.fallbacks
         self._fallbacks = tuple(fallbacks or ())
+        self._budget = Budget.of(options.budget)
+        self._watch: BudgetWatch | None = None
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
@@ -125,7 +129,9 @@ class Entry:
             agent, changes = await self._resume(session, messages)
         else:
             agent, changes = await self._start(session, messages), []
-        run = Run(session, self._settings(session.state, agent))
+        if self._watch is None:
+            self._watch = BudgetWatch(session.state.run.budget, lambda: session.state)
+        run = Run(session, self._settings(session.state, agent, self._watch))
         teller = run.teller
         await teller.tell("run.start", agent=agent.name, model=agent.model, resumed=resumed)
         if changes:
@@ -167,6 +173,8 @@ class Entry:
             state,
             messages,
             max_steps=self._o.max_steps or self._agent.max_steps or DEFAULT_MAX_STEPS,
+            # A sub-agent uses up its lead's.
+            budget=UNLIMITED if self._path else self._agent.budget.with_limits(self._budget),
             agent=agent.name,
             system=agent.instructions,
             fingerprint=agent.fingerprint,
@@ -274,6 +282,7 @@ class Entry:
             hooks=agent.hooks or self._o.hooks,
             registry=None,
             max_steps=None,
+            budget=None,
             model_settings=None,
             retries=agent.retries or self._retries,
             fallbacks=self._fallbacks_of(agent),
@@ -294,6 +303,7 @@ class Entry:
         # What changed in it was judged when its lead was entered.
         entry = self._nested(call.tool.delegate, "ignore")
         entry._shared = business
+        entry._watch = self._watch
         state = session.state
         if not (state.exists and state.status == "finished"):
             # Still undecided: its lead goes on waiting.
@@ -305,8 +315,13 @@ class Entry:
         """Keep what this call sets for the rest of the run."""
         state = session.state
         record = Record("save", "in-progress", state.step, finish_reason=state.finish_reason)
-        if self._o.max_steps is not None and self._o.max_steps != state.run.max_steps:
-            record.run = replace(state.run, max_steps=self._o.max_steps)
+        run = replace(
+            state.run,
+            max_steps=self._o.max_steps or state.run.max_steps,
+            budget=state.run.budget.with_limits(self._budget),
+        )
+        if run != state.run:
+            record.run = run
         if self._business_state is not UNSET and self._business_state != state.business_state:
             record.business_state = self._business_state
         known = self._settings_of_run(state)
@@ -332,7 +347,7 @@ class Entry:
             return agent.fallbacks
         return () if agent.provider is not None else self._fallbacks
 
-    def _settings(self, state: State, agent: ResolvedAgent) -> Settings:
+    def _settings(self, state: State, agent: ResolvedAgent, watch: BudgetWatch) -> Settings:
         return Settings(
             agent=agent,
             models=[
@@ -351,6 +366,7 @@ class Entry:
             business=self._shared or BusinessState(state.business_state),
             delegate=self._delegate,
             lead=self._lead,
+            budget=watch,
             path=self._path,
         )
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ..errors import ConfigurationError, NotFoundError
 from .agent import Agent
+from .budget import Budget
 from .cancel import Cancel
 from .checkpoint import checkpoint_of
 from .deciding import decide_and_resume
@@ -59,6 +60,7 @@ class AgentExecutor:
         model_settings: ModelSettings | Mapping[str, Any] | None = None,
         retries: RetryPolicy | Mapping[str, Any] | None = None,
         fallbacks: Iterable[Provider] | None = None,
+        budget: Budget | Mapping[str, Any] | None = None,
         wait: float = 0.0,
     ) -> ExecutionResult:
         """Run an agent on a session until it finishes or pauses, resuming first what is unfinished.
@@ -87,6 +89,8 @@ class AgentExecutor:
                 attempts.
             fallbacks: the models to ask, in this order, where `provider` cannot be asked; default the
                 agent's.
+            budget: what the run may use up in all, resumes included; what is set here wins over what the run
+                began with.
             wait: seconds to wait for another runner of the session.
 
         Raises:
@@ -112,6 +116,7 @@ class AgentExecutor:
             model_settings=model_settings,
             retries=retries,
             fallbacks=fallbacks,
+            budget=budget,
         )
         entry = Entry(agent, options)
         session = await open_session(checkpoint_store, session_id, wait=wait)

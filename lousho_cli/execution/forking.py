@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ConfigurationError
@@ -69,7 +70,7 @@ def _moved_run(run: RunStart, messages: Sequence[MessageData]) -> RunStart:
     if run.index < len(messages):
         return run
     index = max((i for i, m in enumerate(messages) if m["role"] == "user"), default=0)
-    return RunStart(index, 1, run.max_steps)
+    return replace(run, index=index, opening=1)
 
 
 def _patch_result(record: Record, state: State, patch: ToolResultPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigurationError, NothingToDoError
+from .budget import Budget
 from .conversation import Message, plain
 from .messages import JsonObject, MessageData, calls_of, text_of
 from .pairs import check_pairs, open_turn
@@ -36,8 +37,8 @@ def normalise(given: Input) -> list[MessageData]:
 
 
 def start_run(
-    state: State, given: Sequence[MessageData], *, max_steps: int, agent: str, system: str | None,
-    fingerprint: JsonObject, run_config: JsonObject, business_state: Any,
+    state: State, given: Sequence[MessageData], *, max_steps: int, budget: Budget, agent: str,
+    system: str | None, fingerprint: JsonObject, run_config: JsonObject, business_state: Any,
 ) -> Record:  # fmt: skip
     """The save that opens a new run of a finished (or new) session.
 
@@ -52,7 +53,9 @@ def start_run(
     if system is None:
         system = _system_of(given) if not state.exists else _own_system(state, fingerprint)
     record = Record("input", "in-progress", 0, add=new, usage={}, fingerprint=fingerprint)
-    record.run = RunStart(len(state.log), len(new), max_steps)
+    record.run = RunStart(len(state.log), len(new), max_steps, budget)
+    if state.seconds:
+        record.seconds = 0.0
     record.run_config = run_config
     record.business_state = business_state
     if agent != state.agent:

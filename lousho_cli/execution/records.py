@@ -14,7 +14,14 @@ from .unset import UNSET
 
 Status = Literal["in-progress", "awaiting-approval", "finished"]
 FinishReason = Literal[
-    "stop", "length", "content-filter", "awaiting-approval", "aborted", "max-steps", "error"
+    "stop",
+    "length",
+    "content-filter",
+    "awaiting-approval",
+    "aborted",
+    "max-steps",
+    "budget-exceeded",
+    "error",
 ]
 
 

@@ -13,6 +13,7 @@ from .actions import AskModel, AwaitDecision, Finish, RunCalls, next_action
 from .approval import new_approval_id, result_message
 from .asking import AskedModel, Asking
 from .batch import Batch, Finished, Paused, failed
+from .budget import BudgetExceededError, BudgetWatch
 from .business_state import BusinessState
 from .cancel import Cancel, wake
 from .checkpoint import checkpoint_of
@@ -47,6 +48,7 @@ class Settings:
         models: what is asked, and what is asked where that fails.
         delegate: runs a call of a sub-agent.
         lead: the agent whose session it is, where this is a sub-agent's run; else the agent itself.
+        budget: watches what the lead's run uses up, this one included.
         path: the sub-agents between the lead and this run, this one included; empty for the lead.
     """
 
@@ -64,6 +66,7 @@ class Settings:
     business: BusinessState
     delegate: Callable[[OpenSession, PreparedCall, BusinessState], Awaitable[Finished | Paused]]
     lead: str
+    budget: BudgetWatch
     path: tuple[str, ...] = ()
 
 
@@ -90,6 +93,7 @@ class Run:
             self.teller,
             # What a hook may still change must not be told before it did.
             streams=settings.hooks.after_model is None,
+            before=self._check_budget,
             paid=self._count_failed,
         )
 
@@ -111,6 +115,11 @@ class Run:
             if self._batch is not None:
                 await self._batch.halt()
             raise
+        except BudgetExceededError as exceeded:
+            await self._settle()
+            if self._s.path:
+                raise
+            return await self._stop_exceeded(exceeded)
         except Exception:
             await self._settle()
             raise
@@ -125,6 +134,8 @@ class Run:
                 raise Aborted
             match next_action(self.session.state, await self._look(), self._s.max_steps):
                 case RunCalls(calls):
+                    if not any(self._was_begun(call) for call in calls):
+                        await self._check_budget()
                     waiting = await self._run_calls(calls, stop)
                     if waiting is not None:
                         return await self._pause_inside(waiting)
@@ -139,6 +150,27 @@ class Run:
                         Record("finish", "finished", self.session.state.step, finish_reason=reason)
                     )
                     return reason
+
+    def _was_begun(self, call: PreparedCall) -> bool:
+        """Whether a human has let this call run, or a sub-agent is on its way in it: it goes on."""
+        return call.gate != "free" or call.id in self.session.state.subs
+
+    async def _check_budget(self) -> None:
+        """Go on only within the budget.
+
+        Raises:
+            BudgetExceededError: it is used up.
+        """
+        if self._s.budget.newly_unpriced():
+            await self.teller.tell("budget.unpriced", step=self.session.state.step)
+        self._s.budget.check()
+
+    async def _stop_exceeded(self, exceeded: BudgetExceededError) -> str:
+        """Return, unfinished, with every result that there is."""
+        step = self.session.state.step
+        await self._save(Record("save", "in-progress", step, finish_reason="budget-exceeded"))
+        await self.teller.tell("budget.exceeded", step=step, **exceeded.about)
+        return "budget-exceeded"
 
     async def _look(self) -> list[PreparedCall]:
         """The pending calls up to the first that may not start freely, each looked at once."""
@@ -376,6 +408,8 @@ class Run:
 
     async def _keep(self, record: Record) -> State:
         """Save, to the end even if the task is cancelled meanwhile."""
+        if not self._s.path:
+            record.seconds = self._s.budget.seconds
         reached(f"{record.kind}.saving")
         saving = self.session.save(record)
         state = await (to_the_end(saving) if self.session.suspends else saving)

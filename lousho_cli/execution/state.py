@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .budget import UNLIMITED, Budget
 from .log import Log
 from .messages import CallData, JsonObject, MessageData, UsageData, calls_of, text_of
 from .unset import UNSET, Unset
@@ -100,18 +101,22 @@ class RunStart:
         index: position in the log of its first message.
         opening: how many messages it was opened with.
         max_steps: the run's limit of model turns.
+        budget: what it may use up.
     """
 
     index: int = 0
     opening: int = 0
     max_steps: int = 10
+    budget: Budget = UNLIMITED
 
     def to_json(self) -> JsonObject:
-        return {"index": self.index, "opening": self.opening, "maxSteps": self.max_steps}
+        data: JsonObject = {"index": self.index, "opening": self.opening, "maxSteps": self.max_steps}
+        return data if self.budget == UNLIMITED else {**data, "budget": self.budget.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunStart:
-        return cls(int(data["index"]), int(data["opening"]), int(data["maxSteps"]))
+        budget = Budget.from_json(data["budget"]) if "budget" in data else UNLIMITED
+        return cls(int(data["index"]), int(data["opening"]), int(data["maxSteps"]), budget)
 
 
 @dataclass(slots=True)
@@ -136,6 +141,7 @@ class Record:
     marks: dict[str, CallMark] | None = None
     queue: list[MessageData] | None = None
     usage: UsageData | None = None
+    seconds: float | None = None
     finish_reason: str | None = None
     approval: JsonObject | None = None
     run: RunStart | None = None
@@ -161,6 +167,7 @@ class State:
         marks: what is known of calls without a result, by call id.
         queue: user messages that wait for the results of the open calls.
         usage: of the current run.
+        seconds: how long it has been running, where its budget limits that.
         approval: the pending approval's JSON, while awaiting one.
         parent: `{sessionId, seq, step}` of the save this session was forked from.
         subs: the sessions of sub-agents that calls of the last turn run, by call id.
@@ -180,6 +187,7 @@ class State:
     marks: Mapping[str, CallMark] = field(default_factory=dict)
     queue: tuple[MessageData, ...] = ()
     usage: UsageData = field(default_factory=UsageData)
+    seconds: float = 0.0
     finish_reason: str | None = None
     approval: JsonObject | None = None
     run: RunStart = RunStart()
@@ -290,8 +298,8 @@ def _reopened(state: State) -> State:
 
 
 _SCALARS = (
-    ("agent", None), ("usage", None), ("run", None), ("fingerprint", None), ("run_config", None),
-    ("parent", None), ("system", UNSET), ("business_state", UNSET),
+    ("agent", None), ("usage", None), ("seconds", None), ("run", None), ("fingerprint", None),
+    ("run_config", None), ("parent", None), ("system", UNSET), ("business_state", UNSET),
 )  # fmt: skip
 
 

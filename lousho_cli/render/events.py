@@ -38,10 +38,29 @@ def failure_of(data: Mapping[str, Any]) -> str:
     return f"{model} failed{status}: {escape_line(str(about.get('message') or ''))}; {then}{later}"
 
 
+WARNINGS = ("agent.drift", "budget.unpriced", "budget.exceeded")
+
+
+def warnings_of(type: str, data: Mapping[str, Any]) -> list[str]:
+    """What a user should know whatever else is shown: a changed agent, a budget that is used up."""
+    if type == "agent.drift":
+        return [f"the agent changed: {escape_line(str(change))}" for change in data.get("changes") or []]
+    if type == "budget.unpriced":
+        return ["what some requests cost is not known: the limit of costs misses them"]
+    if type == "budget.exceeded":
+        used = ", ".join(escape_line(str(each)) for each in data.get("exceeded") or [])
+        return [f"the budget is used up: {used}"]
+    return []
+
+
 def ending(data: Mapping[str, Any]) -> str:
     """How a run ended: `finished (stop), 2 steps, 120 tokens in, 30 out, $0.0012`."""
     reason = str(data.get("finishReason") or "stop")
-    words = {"awaiting-approval": "waits for approval", "aborted": "aborted"}
+    words = {
+        "awaiting-approval": "waits for approval",
+        "aborted": "aborted",
+        "budget-exceeded": "stopped by its budget",
+    }
     parts = [words.get(reason, f"finished ({escape_line(reason)})")]
     steps = data.get("steps")
     if isinstance(steps, int):

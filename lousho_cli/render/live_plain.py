@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from .console import Surface
-from .events import ending, failure_of, json_of, name_of, outcome_of
+from .events import WARNINGS, ending, failure_of, json_of, name_of, outcome_of, warnings_of
 from .text import duration, escape, escape_line
 
 Data = Mapping[str, Any]
@@ -29,7 +30,7 @@ class PlainRun:
             "tool.done": self._tool_done,
             "tool.error": self._tool_error,
             "approval.requested": self._approval,
-            "agent.drift": self._drift,
+            **{type: partial(self._warn, type) for type in WARNINGS},
             "run.done": lambda data: self._say(ending(data)),
         }
 
@@ -80,6 +81,6 @@ class PlainRun:
         doubt = " (may already have happened)" if approval.get("kind") == "interrupted" else ""
         self._say(f"waits for approval {escape_line(str(approval.get('id')))}: {call}{doubt}")
 
-    def _drift(self, data: Data) -> None:
-        for change in data.get("changes") or []:
-            self._say(f"warning: the agent changed: {escape_line(str(change))}")
+    def _warn(self, type: str, data: Data) -> None:
+        for warning in warnings_of(type, data):
+            self._say(f"warning: {warning}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from .console import Surface
-from .events import ending, failure_of, json_of, name_of, outcome_of
+from .events import WARNINGS, ending, failure_of, json_of, name_of, outcome_of, warnings_of
 from .fit import shorten
 from .outcome import OK
 from .statusline import StatusLine
@@ -40,7 +41,7 @@ class TerminalRun:
             "tool.done": self._tool_done,
             "tool.error": self._tool_error,
             "approval.requested": self._approval,
-            "agent.drift": self._drift,
+            **{type: partial(self._warn, type) for type in WARNINGS},
             "run.done": self._run_done,
         }
 
@@ -157,9 +158,9 @@ class TerminalRun:
             (ident, "bold"),
         )
 
-    def _drift(self, data: Data) -> None:
-        for change in data.get("changes") or []:
-            self._print(("! the agent changed: ", "yellow"), (escape_line(str(change)), ""))
+    def _warn(self, type: str, data: Data) -> None:
+        for warning in warnings_of(type, data):
+            self._print(("! ", "yellow"), (warning, ""))
 
     def _run_done(self, data: Data) -> None:
         self._status.clear()

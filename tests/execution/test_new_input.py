@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lousho_cli import ConfigurationError
+from lousho_cli.execution.budget import UNLIMITED
 from lousho_cli.execution.intake import normalise, queue_input, start_run
 from lousho_cli.execution.messages import MessageData
 from lousho_cli.execution.state import Record, RunStart, State, apply
@@ -33,8 +34,9 @@ def call_of(call_id: str) -> MessageData:
 
 def opened(state: State, given: list[MessageData]) -> Record:
     return start_run(
-        state, given, max_steps=3, agent="bot", system="s", fingerprint={}, run_config={}, business_state=None
-    )
+        state, given, max_steps=3, budget=UNLIMITED, agent="bot", system="s", fingerprint={}, run_config={},
+        business_state=None,
+    )  # fmt: skip
 
 
 texts = st.text(alphabet="abc", min_size=1, max_size=1)
