@@ -20,6 +20,7 @@ from ..execution.executor import AgentExecutor, get_checkpoint_history, resume_a
 from ..execution.hooks import Hooks
 from ..execution.intake import Input
 from ..execution.model_settings import settings_of
+from ..execution.output import OutputFormat
 from ..execution.patience import RetryPolicy
 from ..execution.protocols import ApprovalStore, CheckpointStore, ModelSettings, Provider, StoredApproval
 from ..execution.records import (
@@ -64,6 +65,7 @@ def create_agent(
     retries: RetryPolicy | Mapping[str, Any] | None = None,
     fallbacks: Iterable[Provider | str] | None = None,
     budget: Budget | Mapping[str, Any] | None = None,
+    output: Any = None,
 ) -> DurableAgent:
     """Make an agent that keeps its sessions in a store.
 
@@ -83,6 +85,8 @@ def create_agent(
         retries: when to ask the model again after a failure that may pass; default 4 attempts.
         fallbacks: models, or names of models, to ask in this order where the first cannot be asked.
         budget: what a run may use up: tokens, money, seconds, steps; default no limit.
+        output: the shape of a final answer: a pydantic model or another type, or a JSON schema as a mapping;
+            default free text.
 
     Raises:
         ConfigurationError: there is no model, two tools share a name, or a setting is impossible.
@@ -109,6 +113,7 @@ def create_agent(
         retries=retries,
         fallbacks=None if fallbacks is None else [_model(each) for each in fallbacks],
         budget=budget,
+        output=OutputFormat.of(output),
     )
     options = {
         "approval_ttl": approval_ttl,

@@ -75,7 +75,11 @@ RUN_KEYS: Mapping[str, Key] = {
 }
 """What an agent and a workspace may both set: how runs are made."""
 
-AGENT_KEYS: Mapping[str, Key] = {"description": text(), **RUN_KEYS}
+AGENT_KEYS: Mapping[str, Key] = {
+    "description": text(),
+    **RUN_KEYS,
+    "output": Key("a JSON schema as a table, or the name of a file that has one", (dict, str), bool),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class AgentDefinition:
         model_settings: how its model is asked.
         retries: when its model is asked again.
         budget: what a run may use up.
+        output: the JSON schema of the final answer, or the name of the file in its folder that has it.
         values: every key that is set, with its place in the file.
     """
 
@@ -106,6 +111,7 @@ class AgentDefinition:
     model_settings: Mapping[str, Any] | None = None
     retries: Mapping[str, Any] | None = None
     budget: Mapping[str, Any] | None = None
+    output: Mapping[str, Any] | str | None = None
     values: Mapping[str, Found] = field(default_factory=dict)
 
 

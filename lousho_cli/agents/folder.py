@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ..errors import ConfigurationError
 from ..execution.agent import Agent
+from ..execution.output import OutputFormat
 from ..execution.protocols import Provider
 from ..providers.resolve import resolve_model
 from ..toml_file import read_text
@@ -77,6 +81,7 @@ def load_agent(
         model_settings=definition.model_settings,
         retries=definition.retries,
         budget=definition.budget,
+        output=_output(folder, definition.output),
     )
     return LoadedAgent(
         agent=agent,
@@ -107,6 +112,26 @@ def _subagents(folder: Path, provider_of: ProviderOf) -> list[Agent]:
             agent.fallbacks = tuple(provider_of(name, path) for name in names)
         agents.append(agent)
     return agents
+
+
+def _output(folder: Path, output: Mapping[str, Any] | str | None) -> OutputFormat | None:
+    """The shape of the final answer: the schema itself, or the one in a file of the folder."""
+    if not isinstance(output, str):
+        return OutputFormat.of(output)
+    path = folder / output
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ConfigurationError(f"output: {output} is not in the agent's folder", hint="move it there")
+    try:
+        schema = json.loads(read_text(path))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"output: there is no file {path}", hint="write the JSON schema there"
+        ) from None
+    except ValueError as error:
+        raise ConfigurationError(f"output: {path} is not JSON: {error}", hint="correct the file") from None
+    if not isinstance(schema, dict):
+        raise ConfigurationError(f"output: {path} holds no object", hint="a JSON schema is an object")
+    return OutputFormat.of(schema)
 
 
 def _instructions(folder: Path) -> str | None:

@@ -24,7 +24,7 @@ STATUS = {
     "aborted": "in-progress",
     "budget-exceeded": "in-progress",
 }
-_PRINTED = {"finish_reason", "text", "steps", "usage", "tool_calls", "approval_id", "approval"}
+_PRINTED = {"finish_reason", "text", "output", "steps", "usage", "tool_calls", "approval_id", "approval"}
 
 
 class RunOutput:

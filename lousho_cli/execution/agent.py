@@ -58,6 +58,8 @@ class Agent:
             where it is a sub-agent, else for the default.
         fallbacks: the models to ask, in this order, where its own cannot be asked; None for its lead's where
             it is a sub-agent that uses its lead's model.
+        output: the shape of its final answer: a pydantic model or another type, or a JSON schema as a
+            mapping; None for free text.
         budget: what a new run of it may use up, as `Budget` or a mapping like it. A sub-agent uses up its
             lead's.
     """
@@ -78,6 +80,7 @@ class Agent:
         retries: RetryPolicy | Mapping[str, Any] | None = None,
         fallbacks: Iterable[Provider] | None = None,
         budget: Budget | Mapping[str, Any] | None = None,
+        output: Any = None,
     ) -> None:
         if max_steps is not None and max_steps < 1:
             raise ConfigurationError(f"max_steps is {max_steps}", hint="use a number from 1")
@@ -95,6 +98,7 @@ class Agent:
         self.model_settings = model_settings
         self.retries = None if retries is None else RetryPolicy.of(retries)
         self.budget = Budget.of(budget)
+        self.output = output
         self.fallbacks = None if fallbacks is None else tuple(fallbacks)
 
     @property

@@ -24,6 +24,7 @@ from .hooks import Hooks
 from .intake import Input, normalise, queue_input, start_run
 from .messages import JsonObject, MessageData
 from .model_settings import settings_of, settings_to_json, with_settings
+from .output import OutputFormat
 from .patience import RetryPolicy
 from .preparation import PreparedCall
 from .protocols import ApprovalStore, ModelSettings, Provider, StoredApproval
@@ -74,6 +75,7 @@ class Options:
     retries: RetryPolicy | Mapping[str, Any] | None = None
     fallbacks: Iterable[Provider] | None = None
     budget: Budget | Mapping[str, Any] | None = None
+    output: Any = None
 
     def __post_init__(self) -> None:
         if cast(Any, self.provider) is None:
@@ -119,6 +121,7 @@ class Entry:
         fallbacks = options.fallbacks if options.fallbacks is not None else agent.fallbacks
         self._fallbacks = tuple(fallbacks or ())
         self._budget = Budget.of(options.budget)
+        self._output = OutputFormat.of(options.output if options.output is not None else agent.output)
         self._watch: BudgetWatch | None = None
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
@@ -141,7 +144,7 @@ class Entry:
             if record.kind == "decision":
                 await teller.decided(record, state)
         reason = await run.drive()
-        result = _result(session.state, reason, run)
+        result = _result(session.state, reason, run, self._output)
         done: JsonObject = {"finishReason": reason, "steps": result.steps, "usage": session.state.usage}
         if result.approval_id:
             done["approvalId"] = result.approval_id
@@ -283,6 +286,7 @@ class Entry:
             registry=None,
             max_steps=None,
             budget=None,
+            output=None,
             model_settings=None,
             retries=agent.retries or self._retries,
             fallbacks=self._fallbacks_of(agent),
@@ -356,6 +360,7 @@ class Entry:
             ],
             retries=self._retries,
             model_settings=self._settings_of_run(state),
+            output=self._output,
             approvals=self._o.approvals,
             max_steps=state.run.max_steps,
             approval_ttl=self._o.approval_ttl,
@@ -386,7 +391,7 @@ def _delegated(state: State, call: PreparedCall) -> Finished | Paused:
     return failed(call, "tool-error", text)
 
 
-def _result(state: State, reason: str, run: Run) -> ExecutionResult:
+def _result(state: State, reason: str, run: Run, output: OutputFormat | None) -> ExecutionResult:
     pending = PendingApproval.model_validate(state.approval) if state.approval else None
     return ExecutionResult(
         text=state.last_text(),
@@ -394,6 +399,7 @@ def _result(state: State, reason: str, run: Run) -> ExecutionResult:
         tool_calls=ToolCalls(state.log, state.run.index),
         usage=Usage.model_validate(state.usage),
         step_usage=[Usage.model_validate(usage) for usage in run.step_usage],
+        output=output.read(state.last_text()) if output is not None and reason == "stop" else None,
         finish_reason=cast(FinishReason, reason),
         steps=state.step,
         approval_id=pending.id if pending else None,

@@ -10,8 +10,8 @@ from .messages import JsonObject
 
 EventType = Literal[
     "run.start", "step.start", "text.delta", "reasoning.delta", "call.delta", "model.retry", "model.failed",
-    "tool.start", "tool.done", "tool.error", "approval.requested", "agent.drift", "budget.unpriced",
-    "budget.exceeded", "checkpoint.saved", "step.done", "run.done",
+    "tool.start", "tool.done", "tool.error", "approval.requested", "agent.drift", "output.invalid",
+    "budget.unpriced", "budget.exceeded", "checkpoint.saved", "step.done", "run.done",
 ]  # fmt: skip
 
 
@@ -31,6 +31,7 @@ class Event:
     tool.error          step, toolName, toolCallId, result (JSON text), kind, error, seconds
     approval.requested  step, approval (id, toolName, toolCallId, args, kind)
     agent.drift         changes (a list of texts)
+    output.invalid      step, error, again: the answer does not have its shape; whether it is asked for again
     budget.unpriced     step: the costs of some requests are not known, so a limit of costs misses them
     budget.exceeded     step, budget, used (tokens, seconds, steps, costUsd or knownCostUsd), exceeded (texts)
     checkpoint.saved    seq, status, step

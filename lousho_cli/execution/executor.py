@@ -61,6 +61,7 @@ class AgentExecutor:
         retries: RetryPolicy | Mapping[str, Any] | None = None,
         fallbacks: Iterable[Provider] | None = None,
         budget: Budget | Mapping[str, Any] | None = None,
+        output: Any = None,
         wait: float = 0.0,
     ) -> ExecutionResult:
         """Run an agent on a session until it finishes or pauses, resuming first what is unfinished.
@@ -91,6 +92,8 @@ class AgentExecutor:
                 agent's.
             budget: what the run may use up in all, resumes included; what is set here wins over what the run
                 began with.
+            output: the shape of the final answer: a pydantic model or another type, or a JSON schema as a
+                mapping; default the agent's. The answer is `output` of the result.
             wait: seconds to wait for another runner of the session.
 
         Raises:
@@ -117,6 +120,7 @@ class AgentExecutor:
             retries=retries,
             fallbacks=fallbacks,
             budget=budget,
+            output=output,
         )
         entry = Entry(agent, options)
         session = await open_session(checkpoint_store, session_id, wait=wait)

@@ -21,6 +21,7 @@ FinishReason = Literal[
     "aborted",
     "max-steps",
     "budget-exceeded",
+    "output-invalid",
     "error",
 ]
 
@@ -185,6 +186,7 @@ class ExecutionResult(Record):
 
     Attributes:
         text: the last assistant text of the run.
+        output: the final answer as a value, where one of a shape was asked for; else None.
         messages: the whole conversation.
         tool_calls: the calls of this run, in order.
         usage: of this run, resumes included.
@@ -195,6 +197,7 @@ class ExecutionResult(Record):
     """
 
     text: str
+    output: Any = None
     messages: Messages
     tool_calls: ToolCalls
     usage: Usage

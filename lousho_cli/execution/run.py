@@ -21,6 +21,7 @@ from .conversation import Messages
 from .events import Observer
 from .hooks import Hooks, ToolUse, apply_hook
 from .messages import JsonObject, UsageData
+from .output import OutputFormat, checked_answer
 from .patience import RetryPolicy
 from .preparation import PreparedCall, prepare
 from .protocols import ApprovalStore, ModelRequest, ModelSettings, ToolSchema
@@ -46,6 +47,7 @@ class Settings:
 
     Attributes:
         models: what is asked, and what is asked where that fails.
+        output: the shape of the final answer, or None for free text.
         delegate: runs a call of a sub-agent.
         lead: the agent whose session it is, where this is a sub-agent's run; else the agent itself.
         budget: watches what the lead's run uses up, this one included.
@@ -56,6 +58,7 @@ class Settings:
     models: Sequence[AskedModel]
     retries: RetryPolicy
     model_settings: ModelSettings
+    output: OutputFormat | None
     approvals: ApprovalStore | None
     max_steps: int
     approval_ttl: float | None
@@ -146,10 +149,17 @@ class Run:
                 case AwaitDecision(call):
                     return await self._pause(call)
                 case Finish(reason):
+                    reason = self._reason_of_end(reason)
                     await self._save(
                         Record("finish", "finished", self.session.state.step, finish_reason=reason)
                     )
                     return reason
+
+    def _reason_of_end(self, reason: str) -> str:
+        """Why a run ends whose transcript has its end already: an answer may not have today's shape."""
+        output, text = self._s.output, self.session.state.last_text()
+        fits = reason != "stop" or output is None or output.problem_of(text) is None
+        return reason if fits else "output-invalid"
 
     def _was_begun(self, call: PreparedCall) -> bool:
         """Whether a human has let this call run, or a sub-agent is on its way in it: it goes on."""
@@ -196,7 +206,12 @@ class Run:
         model = self._s.agent.model
         await self.teller.tell("step.start", step=step, model=model)
         request = ModelRequest(
-            Messages(state.log, state.system), self._tools, model, state.session_id, self._s.model_settings
+            Messages(state.log, state.system),
+            self._tools,
+            model,
+            state.session_id,
+            self._s.model_settings,
+            None if self._s.output is None else self._s.output.schema,
         )
         request = await apply_hook(self._s.hooks.before_model, request, request)
         reached("model.asking")
@@ -209,10 +224,19 @@ class Run:
         response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, response, response))
         usage = add_usage(self._paid, turn_usage(response)) if self._paid else turn_usage(response)
         self.step_usage.append(usage)
-        state = await self._save(record_turn(self.session.state, response, fresh_ids=bool(self._s.path)))
-        if self.teller.is_heard:
-            message = state.log[-1] if state.turn is None else state.log[state.turn]
-            await self.teller.turn(step, message, "".join(answer.told.text), "".join(answer.told.reasoning))
+        record = record_turn(self.session.state, response, fresh_ids=bool(self._s.path))
+        problem = None
+        if self._s.output is not None:
+            problem = checked_answer(self.session.state, record, self._s.output, self._s.max_steps)
+        state = await self._save(record)
+        if self.teller.is_heard and record.add:
+            await self.teller.turn(
+                step, record.add[0], "".join(answer.told.text), "".join(answer.told.reasoning)
+            )
+        if problem is not None:
+            await self.teller.tell(
+                "output.invalid", step=step, error=problem, again=state.status != "finished"
+            )
         if state.turn is None:
             await self.teller.step_done(step, usage)
 
