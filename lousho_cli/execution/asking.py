@@ -55,7 +55,7 @@ class Asking:
         policy: how often each, and with which waits.
         teller: whom to tell.
         streams: whether a turn may be told before it is whole.
-        before: called before each request; it may raise to end the run.
+        before: called before each request; it may raise to end the run. None for nothing.
         paid: called with what a failed request has cost.
     """
 
@@ -66,7 +66,7 @@ class Asking:
         teller: Teller,
         *,
         streams: bool,
-        before: Callable[[], Awaitable[None]],
+        before: Callable[[], Awaitable[None]] | None,
         paid: Callable[[UsageData], Awaitable[None]],
     ) -> None:
         self._models = models
@@ -85,7 +85,8 @@ class Asking:
         """
         asked, failures = 0, 0
         while True:
-            await self._before()
+            if self._before is not None:
+                await self._before()
             model = self._models[self._at]
             told = Told()
             asked += 1

@@ -166,6 +166,10 @@ class BudgetWatch:
         self._told_unpriced = False
 
     @property
+    def is_limited(self) -> bool:
+        return self._budget != UNLIMITED
+
+    @property
     def seconds(self) -> float | None:
         """Seconds the run has been running, for its next save; None where nobody limits them."""
         if self._budget.max_seconds is None:
@@ -178,8 +182,6 @@ class BudgetWatch:
         Raises:
             BudgetExceededError: it is used up.
         """
-        if self._budget == UNLIMITED:
-            return
         spent = Spent.of(self._state_of(), self.seconds or 0.0)
         exceeded = _exceeded(self._budget, spent)
         if exceeded:

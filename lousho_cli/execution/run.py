@@ -96,7 +96,7 @@ class Run:
             self.teller,
             # What a hook may still change must not be told before it did.
             streams=settings.hooks.after_model is None,
-            before=self._check_budget,
+            before=self._check_budget if settings.budget.is_limited else None,
             paid=self._count_failed,
         )
 
@@ -137,7 +137,7 @@ class Run:
                 raise Aborted
             match next_action(self.session.state, await self._look(), self._s.max_steps):
                 case RunCalls(calls):
-                    if not any(self._was_begun(call) for call in calls):
+                    if self._s.budget.is_limited and not any(self._was_begun(call) for call in calls):
                         await self._check_budget()
                     waiting = await self._run_calls(calls, stop)
                     if waiting is not None:
