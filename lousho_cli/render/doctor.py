@@ -107,9 +107,9 @@ def show_repairs(surface: Surface, repairs: Sequence[Item]) -> None:
             (f" {each['outcome']}  ", "bold"),
             (_text(each, "path"), ""),
         )
-        _line(surface, (f"    {_text(each, 'message')}", ""))
+        _prose(surface, _text(each, "message"))
         if lost:
-            _line(surface, (f"    lost: {lost}", "yellow"))
+            _prose(surface, f"lost: {lost}", "yellow")
         if aside:
             _line(surface, (f"    the original is kept: {aside}", "dim"))
 
@@ -118,7 +118,7 @@ def _problem(surface: Surface, each: Item) -> None:
     session = f"  session {_text(each, 'sessionId')}" if each.get("sessionId") else ""
     _line(surface, _mark(surface, each["severity"]), (f" {each['code']}", "bold"), (session, ""))
     _line(surface, (f"    {_text(each, 'path')}", "dim"))
-    _line(surface, (f"    {_text(each, 'message')}", ""))
+    _prose(surface, _text(each, "message"))
     _fix(surface, each)
 
 
@@ -148,6 +148,14 @@ def _line(surface: Surface, *parts: tuple[str, str]) -> None:
 
     # Paths and commands are copied from here: the terminal may break them, nobody else.
     surface.console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _prose(surface: Surface, text: str, style: str = "") -> None:
+    """A sentence, indented also where it goes on in the next line."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    surface.console.print(Padding(Text(text, style), (0, 0, 0, 4), expand=False))
 
 
 def _text(each: Item, key: str) -> str:

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from .files import PRIVATE_FILE, open_regular, read_file, replace_file, storage, sync_folder
+from .files import PRIVATE_FILE, name_again, open_regular, read_file, replace_file, storage
 
 _ASIDE = re.compile(r"(.+)\.damaged-[0-9]+")
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
@@ -37,15 +37,14 @@ def keep_aside(path: Path) -> Path:
                     return aside
                 continue
             try:
-                os.link(path, aside, follow_symlinks=False)
-            except FileExistsError:
-                continue
+                named = name_again(path, aside)
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
                 replace_file(aside, read_file(path) or b"", durable=True)
-            sync_folder(aside.parent)
-            return aside
+                named = True
+            if named:
+                return aside
     raise AssertionError("there is a free number")
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 
 from ..errors import StorageError
@@ -22,6 +20,7 @@ from .files import path_exists, real_folder, storage
 from .findings import Problem, Progress, SessionReport, StoreReport, repair_command
 from .folder import JOURNAL_SUFFIX, AgentFolder
 from .ids import decode_id, encode_id
+from .processes import shared_out
 from .reader import load_journal
 from .repair_files import RemoveTemporary, SetMode, is_stale, wrong_mode
 
@@ -93,45 +92,24 @@ def _with_suffix(names: Iterable[str], suffix: str) -> list[str]:
 
 def _check_all(
     folder: AgentFolder, stems: Sequence[str], limit: int, progress: Progress
-) -> Iterator[SessionReport]:
-    processes = min(os.cpu_count() or 1, _MOST_PROCESSES)
-    done = 0
+) -> list[SessionReport]:
+    """The reports by name."""
     progress(0, len(stems))
-    if len(stems) >= SHARED_FROM and processes > 1:
-        try:
-            for reports in _shared_out(folder, stems, limit, processes):
-                yield from reports
-                done += len(reports)
-                progress(done, len(stems))
-            return
-        except (BrokenProcessPool, OSError):
-            # Where no process can be started, this one does the rest.
-            stems = stems[done:]
-    total = done + len(stems)
-    for stem in stems:
-        yield check_session(folder, stem, limit)
-        done += 1
-        progress(done, total)
-
-
-def _shared_out(
-    folder: AgentFolder, stems: Sequence[str], limit: int, processes: int
-) -> Iterator[list[SessionReport]]:
-    """The reports in order, a chunk at a time."""
-    # A forked child would inherit the locks of threads it does not have.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    processes = min(os.cpu_count() or 1, _MOST_PROCESSES) if len(stems) >= SHARED_FROM else 1
+    found: list[SessionReport] = []
+    if processes > 1:
         chunks = [stems[start : start + _CHUNK] for start in range(0, len(stems), _CHUNK)]
-        futures = [pool.submit(check_chunk, folder, chunk, limit) for chunk in chunks]
-        try:
-            for future in futures:
-                yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for reports in shared_out(partial(_check_chunk, folder, limit), chunks, processes):
+            found += reports
+            progress(len(found), len(stems))
+        return sorted(found, key=lambda report: report.session_id)
+    for stem in stems:
+        found.append(check_session(folder, stem, limit))
+        progress(len(found), len(stems))
+    return found
 
 
-def check_chunk(folder: AgentFolder, stems: Sequence[str], limit: int) -> list[SessionReport]:
-    """The reports of some sessions; runs in a process of its own."""
+def _check_chunk(folder: AgentFolder, limit: int, stems: Sequence[str]) -> list[SessionReport]:
     return [check_session(folder, stem, limit) for stem in stems]
 
 

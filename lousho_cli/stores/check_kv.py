@@ -93,8 +93,9 @@ class KVCheck:
                 raise
             return [Problem("approval-damaged", key, error.message, RESTORE)]
         waited_for = {each.waits_for for each in sessions}
+        all_readable = all(each.readable for each in sessions)
         for approval_id in ids:
-            problem = await self._approval(approval_id, approval_id in waited_for)
+            problem = await self._approval(approval_id, approval_id in waited_for or not all_readable)
             if problem is not None:
                 problems.append(problem)
         return problems

@@ -325,6 +325,20 @@ def create_once(path: Path, data: bytes) -> bool:
         return made
 
 
+def name_again(path: Path, name: Path) -> bool:
+    """Durably give a file a second name, which must not exist yet; False if it does.
+
+    Raises:
+        OSError: it cannot be done; some file systems know no second names.
+    """
+    try:
+        os.link(path, name)
+    except FileExistsError:
+        return False
+    sync_folder(name.parent)
+    return True
+
+
 def write_temporary(path: Path, data: bytes, durable: bool) -> Path:
     temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
     try:
