@@ -152,10 +152,10 @@ def _line(surface: Surface, *parts: tuple[str, str]) -> None:
 
 def _prose(surface: Surface, text: str, style: str = "") -> None:
     """A sentence, indented also where it goes on in the next line."""
-    from rich.padding import Padding
     from rich.text import Text
 
-    surface.console.print(Padding(Text(text, style), (0, 0, 0, 4), expand=False))
+    for line in Text(text).wrap(surface.console, max(20, surface.width - 4)):
+        _line(surface, (f"    {line.plain.rstrip()}", style))
 
 
 def _text(each: Item, key: str) -> str:

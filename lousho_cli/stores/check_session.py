@@ -80,6 +80,7 @@ class _SessionCheck:
         return self._of_journal(data, found)
 
     _header: Header | None = None
+    _read_again = False
 
     @cached_property
     def session_id(self) -> str | None:
@@ -138,6 +139,10 @@ class _SessionCheck:
         try:
             journal = read_journal(self.path, data, self.shown_id, self.limit)
         except StorageError as error:
+            if self.running and not self._read_again:
+                # Saves were written while it was read: a later one may be seen without an earlier one.
+                self._read_again = True
+                return self.report()
             code = "newer-version" if error.code == NEWER else "journal-damaged"
             problem = self._damaged(data) if code == "journal-damaged" else None
             found.append(problem or self.problem(code, self.path, error.message, error.hint))
@@ -145,7 +150,7 @@ class _SessionCheck:
         except FOLD_ERRORS:
             found.append(self._damaged(data))
             return self._report(found, exists=True, readable=False)
-        found += self._of_whole(journal, len(data))
+        found += self._of_whole(journal, data)
         state = journal.state
         waits_for = str(state.approval["id"]) if state.exists and state.approval else None
         return self._report(found, exists=state.exists, waits_for=waits_for)
@@ -180,13 +185,13 @@ class _SessionCheck:
             RepairJournal(self.folder, session_id, self.limit),
         )  # fmt: skip
 
-    def _of_whole(self, journal: Journal, size: int) -> Iterator[Problem]:
+    def _of_whole(self, journal: Journal, data: bytes) -> Iterator[Problem]:
         listed = self.history.newest if self.history.session_id == self.session_id else 0
         if journal.header is None or not journal.state.seq:
             if listed:
                 yield self.problem(
                     "journal-emptied", self.path,
-                    f"the journal holds no save ({size} bytes), and the history file lists saves up to"
+                    f"the journal holds no save ({len(data)} bytes), and the history file lists saves up to"
                     f" {listed}: its content is lost",
                     f"{RESTORE}; if there is none, remove it and {self.history_path}",
                 )  # fmt: skip
@@ -197,10 +202,11 @@ class _SessionCheck:
                     "nothing to do: a run of that session replaces it",
                 )  # fmt: skip
             return
-        if journal.end < size and not self.running:
+        if journal.end < len(data) and not self.running:
+            rest = data[journal.end :]
+            what = "are of a save that was cut short" if rest.strip(b"\0\n") else "were reserved for the next"
             yield self.problem(
-                "torn-end", self.path,
-                f"{size - journal.end} bytes after save {journal.state.seq} are of a save that was cut short",
+                "torn-end", self.path, f"{len(rest)} bytes after save {journal.state.seq} {what}",
                 "nothing to do: the next run drops them",
             )  # fmt: skip
         broken = broken_place(journal.state)

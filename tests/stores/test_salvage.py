@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from store_bench import Bench
 
 from lousho_cli.stores.folder import agent_folder
-from lousho_cli.stores.journal import read_journal
+from lousho_cli.stores.journal_fold import read_journal
 from lousho_cli.stores.repair import RepairJournal
 from lousho_cli.stores.salvage import salvage
 from lousho_cli.testing import disk_states, record_files
