@@ -29,6 +29,7 @@ class Extra:
 
 EXTRAS: Mapping[str, Extra] = {
     "redis": Extra("redis", "sessions on a Redis or Valkey server"),
+    "schema": Extra("jsonschema", "answers of a shape that a JSON schema gives"),
 }
 """Every extra of the package that is for its users, by name."""
 
