@@ -72,6 +72,10 @@ class Log:
         shorter._length = min(length, self._length)
         return shorter
 
+    def continues(self, earlier: Log) -> bool:
+        """Whether this is `earlier` and more, as far as that can be seen without looking at the messages."""
+        return self._items is earlier._items and self._length >= earlier._length
+
     def has_call(self, call_id: str) -> bool:
         """Whether a tool call of this transcript has that id."""
         return self._call_ids.get(call_id, self._length) < self._length

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
 from ..execution.protocols import Provider
+
+if TYPE_CHECKING:
+    from .models.servers import Server
 
 DEMO = "demo"
 SCRIPT_PREFIX = "script:"
 
 
-def resolve_model(name: str, folder: Path) -> Provider:
+def resolve_model(name: str, folder: Path, servers: Mapping[str, Server] | None = None) -> Provider:
     """The provider of a model.
 
     Args:
-        name: `demo`, or `script:FILE` with FILE in the agent's folder.
+        name: `demo`, `script:FILE` with FILE in the agent's folder, or `provider:model`.
         folder: the agent's folder.
+        servers: what the configuration says about providers, by name.
 
     Raises:
-        ConfigurationError: there is no such model.
+        ConfigurationError: there is no such model, or what it needs is missing.
     """
     if name == DEMO:
         from .demo import DemoModel
@@ -33,8 +39,12 @@ def resolve_model(name: str, folder: Path) -> Provider:
         # A script that cannot be played is told before a run takes its message in.
         script.load()
         return script
+    if ":" in name:
+        from .models.lookup import find_real_model
+
+        return find_real_model(name, servers)
     likely = get_close_matches(name, [DEMO], n=1)
-    hint = f"did you mean {likely[0]!r}?" if likely else "use demo, or script:FILE"
+    hint = f"did you mean {likely[0]!r}?" if likely else "use demo, script:FILE, or provider:model"
     raise ConfigurationError(f"there is no model {name!r}", hint=hint)
 
 
