@@ -15,8 +15,9 @@ import platformdirs
 
 from .agents.definition import RUN_KEYS, OnAgentDrift
 from .errors import ConfigurationError
+from .providers.models.servers import Server
 from .stores.backend_location import hide_credentials, parse_location
-from .toml_file import Found, Key, Value, read_toml, text, texts, whole_number
+from .toml_file import TEXT, TEXTS, Found, Key, Value, read_tables, read_toml, text, texts, whole_number
 
 CONFIG_FILE = "config.toml"
 ENVIRONMENT_PREFIX = "LOUSHO_"
@@ -29,6 +30,10 @@ KEYS: Mapping[str, Key] = {
     "store": text(),
 }
 """What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
+
+PROVIDERS = "providers"
+PROVIDER_KEYS: Mapping[str, str] = {"base_url": TEXT, "api_key_env": TEXT, "headers": TEXTS}
+"""What `[providers.NAME]` may set, in a `config.toml` only."""
 
 Layer = Literal["default", "user", "workspace", "agent", "environment", "flag"]
 _ABOVE_AGENT: tuple[Layer, ...] = ("environment", "flag")
@@ -56,7 +61,7 @@ class Settings:
 
     Attributes:
         default_agent: the agent used when none is named, or None.
-        model: the model's name. `demo` unless something else is set.
+        model: the model's name; None if it is not set, and what the machine has is used.
         history_limit: saves kept for each session; 0 keeps none.
         on_agent_drift: what a resume does when the agent has changed.
         tool_concurrency: calls of one turn that run at the same time, or None for the engine's default.
@@ -68,11 +73,12 @@ class Settings:
         cassette_volatile: regular expressions of texts that make no difference to a cassette, or None.
         budget: what a run may use up, or None for no limit.
         store: where sessions are kept: `file`, `sqlite:PATH`, or the URL of a Redis or Valkey server.
+        providers: what is set up about the providers of models, by name; the workspace's over the user's.
         sources: where each setting comes from, by its name.
     """
 
     default_agent: str | None = None
-    model: str = "demo"
+    model: str | None = None
     history_limit: int = 50
     on_agent_drift: OnAgentDrift = "warn"
     tool_concurrency: int | None = None
@@ -84,6 +90,7 @@ class Settings:
     cassette_volatile: Sequence[str] | None = None
     budget: Mapping[str, Any] | None = None
     store: str = field(default="file", repr=False)
+    providers: Mapping[str, Server] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     def source(self, key: str) -> Source:
@@ -122,9 +129,12 @@ def load_settings(
         ConfigurationError: a file or a value is wrong; it names the place and what to write.
         StorageError: a file cannot be read.
     """
-    settings = Settings()._with(_from_file(user_config_file(), "user"))
+    user = user_config_file()
+    settings = Settings(providers=_servers(user))._with(_from_file(user, "user"))
     if workspace is not None:
-        settings = settings._with(_from_file(workspace / CONFIG_FILE, "workspace"))
+        own = workspace / CONFIG_FILE
+        settings = replace(settings, providers={**settings.providers, **_servers(own)})
+        settings = settings._with(_from_file(own, "workspace"))
     settings = settings._with(_from_environment(os.environ if environ is None else environ))
     return settings._with(_from_flags(flags or {}))
 
@@ -136,12 +146,23 @@ def user_config_file() -> Path:
 
 def _from_file(file: Path, layer: Layer) -> dict[str, tuple[Value, Source]]:
     try:
-        found = read_toml(file, KEYS)
+        found = read_toml(file, KEYS, tables=(PROVIDERS,))
     except FileNotFoundError:
         return {}
     if "store" in found:
         _check_store(found["store"].where + ": store", found["store"].value)
     return {key: (each.value, Source(layer, each.where)) for key, each in found.items()}
+
+
+def _servers(file: Path) -> dict[str, Server]:
+    try:
+        tables = read_tables(file, PROVIDERS, PROVIDER_KEYS)
+    except FileNotFoundError:
+        return {}
+    servers = {name: Server(**values, where=f"{file}: [providers.{name}]") for name, values in tables.items()}
+    for server in servers.values():
+        server.check()
+    return servers
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[Value, Source]]:

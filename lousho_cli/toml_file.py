@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import inf
@@ -119,8 +119,11 @@ def table(keys: Mapping[str, Key]) -> Key:
     return Key(f"a table with {', '.join(keys)}", (dict,), allows)
 
 
-def read_toml(file: Path, keys: Mapping[str, Key]) -> dict[str, Found]:
+def read_toml(file: Path, keys: Mapping[str, Key], tables: Collection[str] = ()) -> dict[str, Found]:
     """The keys set in `file`, checked against those it may have.
+
+    Args:
+        tables: names of tables it may have too, which `read_tables` reads.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -128,15 +131,16 @@ def read_toml(file: Path, keys: Mapping[str, Key]) -> dict[str, Found]:
         StorageError: it cannot be read.
     """
     content = read_text(file)
-    try:
-        table = tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigurationError(f"{file} is not valid TOML: {error}", hint="correct the file") from error
+    table = _parsed(file, content)
     found = {}
     for name, raw in table.items():
+        if name in tables:
+            continue
         where = _where(file, content, name)
         if name not in keys:
-            raise ConfigurationError(f"{where}: unknown key {name!r}", hint=_suggestion(name, keys))
+            raise ConfigurationError(
+                f"{where}: unknown key {name!r}", hint=_suggestion(name, [*keys, *tables])
+            )
         try:
             found[name] = Found(keys[name].check(raw), where)
         except ValueError as error:
@@ -144,6 +148,50 @@ def read_toml(file: Path, keys: Mapping[str, Key]) -> dict[str, Found]:
                 f"{where}: {name} cannot be {raw!r}", hint=f"{name} takes {error}"
             ) from error
     return found
+
+
+def read_tables(file: Path, table: str, keys: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The tables `[table.NAME]` of `file` by name, each with the keys it sets.
+
+    Args:
+        keys: what each may hold, `TEXT` or `TEXTS`.
+
+    Raises:
+        FileNotFoundError, ConfigurationError, StorageError: as `read_toml`.
+    """
+    content = read_text(file)
+    named = _parsed(file, content).get(table, {})
+    where = _where(file, content, table)
+    if not isinstance(named, dict):
+        raise ConfigurationError(f"{where}: {table} is no table", hint=f"write [{table}.NAME]")
+    for name, values in named.items():
+        place = f"{where}: [{table}.{name}]"
+        if not isinstance(values, dict):
+            raise ConfigurationError(f"{place} is no table", hint=f"write [{table}.NAME] above its keys")
+        for key, value in values.items():
+            if key not in keys:
+                raise ConfigurationError(f"{place}: unknown key {key!r}", hint=_suggestion(key, keys))
+            if not _holds(keys[key], value):
+                # What it holds may be a secret in the wrong place, so it is not shown.
+                raise ConfigurationError(f"{place}: {key} is wrong", hint=f"{key} takes {keys[key]}")
+    return named
+
+
+TEXT, TEXTS = "a text that is not blank", 'texts by name, like { X-Team = "blue" }'
+"""What a key of a table may hold."""
+
+
+def _holds(expected: str, value: object) -> bool:
+    if expected == TEXTS:
+        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _parsed(file: Path, content: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigurationError(f"{file} is not valid TOML: {error}", hint="correct the file") from error
 
 
 def read_text(file: Path) -> str:
@@ -188,7 +236,8 @@ def _is_complete(head: str) -> bool:
     return True
 
 
-def _suggestion(name: str, keys: Mapping[str, Key]) -> str:
+def _suggestion(name: str, keys: Iterable[str]) -> str:
+    keys = list(keys)
     close = get_close_matches(name, keys, n=1)
     known = f"known keys: {', '.join(keys)}"
     return f"did you mean {close[0]!r}? {known}" if close else known

@@ -21,6 +21,7 @@ settings.load_profile("patient")
 
 _HOME_VARIABLES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _XDG_VARIABLES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
+_MODEL_VARIABLES = ("_API_KEY", "_BASE_URL", "_BEARER_TOKEN_BEDROCK", "OLLAMA_HOST")
 _OUTPUT_VARIABLES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "PAGER")
 
 
@@ -29,12 +30,14 @@ def isolated_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     """An empty home folder, and no key, setting or output preference of the machine. Returns that folder."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith("LOUSHO_") or name.endswith("_API_KEY") or name in _OUTPUT_VARIABLES:
+        if name.startswith("LOUSHO_") or name.endswith(_MODEL_VARIABLES) or name in _OUTPUT_VARIABLES:
             monkeypatch.delenv(name)
     for name in _HOME_VARIABLES:
         monkeypatch.setenv(name, str(home))
     for name in _XDG_VARIABLES:
         monkeypatch.setenv(name, str(home / name.lower()))
+    # The machine's own Ollama is none of the tests' business: nothing answers at this port.
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
     # Processes that a test starts in a scratch folder run this tree too.
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from ..execution.protocols import Provider
-from ..providers.resolve import resolve_model
 from .output import notice
 from .run_options import CassetteFlags
 
@@ -31,12 +29,11 @@ class CassetteTape:
 
         self._recording = Recording(flags.path, flags.mode, anew=flags.anew, volatile=volatile)
 
-    def provider_of(self, name: str, folder: Path) -> Provider:
-        """The model of that name. A replay needs none, so it is not even looked for."""
+    def provider(self, live: Callable[[], Provider]) -> Provider:
+        """The model that `live` looks up. A replay needs none, so it is not even looked for."""
         if self._recording is None or self._flags is None:
-            return resolve_model(name, folder)
-        live = None if self._flags.mode == "replay" else resolve_model(name, folder)
-        return self._recording.model(live)
+            return live()
+        return self._recording.model(None if self._flags.mode == "replay" else live())
 
     def ended(self, finish_reason: str) -> None:
         """The run, or the part of it that was possible, came to its end."""

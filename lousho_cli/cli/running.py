@@ -176,8 +176,10 @@ def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     ensure_trusted(place, flags)
     tape = CassetteTape(flags.cassette, place.settings.cassette_volatile or ())
     ready = load_from_workspace(
-        place.workspace, agent, flags=_setting_flags(flags), provider_of=tape.provider_of
+        place.workspace, agent, flags=_setting_flags(flags), make_provider=tape.provider
     )
+    if ready.found is not None:
+        notice(f"no model is set; using {ready.found.model}: {ready.found.why}")
     store = place.backend_of(agent).store()
     return LoadedRun(agent, ready.agent, ready.provider, store, ready.settings, flags, tape)
 

@@ -19,17 +19,26 @@ class Extra:
     """An optional part.
 
     Attributes:
-        module: what can be imported when it is installed.
+        modules: what can be imported when it is installed.
         purpose: what it is for.
     """
 
-    module: str
+    modules: tuple[str, ...]
     purpose: str
 
 
 EXTRAS: Mapping[str, Extra] = {
-    "redis": Extra("redis", "sessions on a Redis or Valkey server"),
-    "schema": Extra("jsonschema", "answers of a shape that a JSON schema gives"),
+    "anthropic": Extra(("pydantic_ai", "anthropic"), "models of Anthropic"),
+    "bedrock": Extra(("pydantic_ai", "boto3"), "models on Amazon Bedrock"),
+    "google": Extra(("pydantic_ai", "google.genai"), "models of Google"),
+    "groq": Extra(("pydantic_ai", "groq"), "models on Groq"),
+    "mistral": Extra(("pydantic_ai", "mistralai"), "models of Mistral"),
+    "openai": Extra(("pydantic_ai", "openai"), "models of OpenAI, Ollama, and servers of one's own"),
+    "models": Extra(
+        ("pydantic_ai", "anthropic", "boto3", "google.genai", "groq", "mistralai", "openai"), "all of these"
+    ),
+    "redis": Extra(("redis",), "sessions on a Redis or Valkey server"),
+    "schema": Extra(("jsonschema",), "answers of a shape that a JSON schema gives"),
 }
 """Every extra of the package that is for its users, by name."""
 
@@ -38,6 +47,8 @@ KEYS: Mapping[str, str] = {
     "ANTHROPIC_API_KEY": "Anthropic",
     "GOOGLE_API_KEY": "Google",
     "GEMINI_API_KEY": "Google",
+    "MISTRAL_API_KEY": "Mistral",
+    "GROQ_API_KEY": "Groq",
 }
 """The environment variables that hold keys, and whose."""
 
@@ -48,7 +59,7 @@ def check_installation(environ: Mapping[str, str] = os.environ) -> Iterator[Chec
     yield Check("installation", "Python", "ok", version)
     yield Check("installation", "lousho", "ok", __version__)
     for name, extra in EXTRAS.items():
-        if _is_installed(extra.module):
+        if all(map(_is_installed, extra.modules)):
             yield Check("installation", f"extra {name}", "ok", f"installed: {extra.purpose}")
         else:
             message = f"not installed; for {extra.purpose}"

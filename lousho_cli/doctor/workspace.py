@@ -13,6 +13,7 @@ from ..config import CONFIG_FILE, Settings, load_settings, user_config_file
 from ..errors import ConfigurationError, SDKError
 from ..execution.agent import Agent
 from ..execution.tools import ToolRegistry
+from ..providers.models.discovery import discover_model
 from ..providers.resolve import resolve_model
 from ..stores.ids import decode_id
 from ..toml_file import read_text
@@ -82,8 +83,8 @@ def _agent(folder: Path, agent: str, settings: Settings | None, trusted: bool) -
         tools = _tool_count(loaded.agent)
         model = ""
         if settings is not None:
-            model = settings.for_agent(definition.values).model
-            resolve_model(model, folder)
+            model = settings.for_agent(definition.values).model or discover_model().model
+            resolve_model(model, folder, settings.providers)
     except SDKError as error:
         return Check.failed("agents", agent, error)
     except Exception as error:

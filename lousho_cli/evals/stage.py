@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from ..execution.protocols import Provider
 from ..loading import load_from_workspace
 from ..providers.cassette import CassetteRun, slug
 from ..providers.cassette_model import Tape
-from ..providers.resolve import resolve_model
 from .answers import AnswerLog, Answers, RecordedAnswers, StubAnswers, answered
 from .checks import Verdict, judge
 from .outcome import Failure, Outcome
@@ -120,7 +119,7 @@ class Stage:
 
     def _player(self, chosen: Chosen, answers: Answers | None, tape: Tape | None = None) -> Player:
         """The agent, loaded anew: no case sees what another left in its tools' modules."""
-        ready = load_from_workspace(self.workspace, chosen.agent, provider_of=partial(_model, tape))
+        ready = load_from_workspace(self.workspace, chosen.agent, make_provider=partial(_model, tape))
         return Player(
             ready.agent if answers is None else answered(ready.agent, answers),
             ready.provider,
@@ -129,11 +128,9 @@ class Stage:
         )
 
 
-def _model(tape: Tape | None, name: str, folder: Path) -> Provider:
-    """The model of that name; in a replay it need not exist."""
-    if tape is None:
-        return resolve_model(name, folder)
-    return tape.model(partial(resolve_model, name, folder))
+def _model(tape: Tape | None, live: Callable[[], Provider]) -> Provider:
+    """The model that `live` looks up; in a replay it need not exist."""
+    return live() if tape is None else tape.model(live)
 
 
 def _answers(chosen: Chosen, recorded: Sequence[RecordedRun], *, nearest: bool) -> Answers | None:

@@ -25,12 +25,12 @@ def write_user_config(text: str) -> Path:
 
 
 def test_every_setting_can_be_set_in_a_file() -> None:
-    assert set(KEYS) == {each.name for each in fields(Settings)} - {"sources"}
+    assert set(KEYS) == {each.name for each in fields(Settings)} - {"sources", "providers"}
 
 
 def test_without_files_the_defaults_hold(workspace: Path) -> None:
     assert load_settings(workspace, environ={}) == Settings()
-    assert load_settings(None, environ={}).model == "demo"
+    assert load_settings(None, environ={}).model is None
     assert Settings().source("model").layer == "default"
 
 

@@ -69,9 +69,10 @@ def _usage(response: LibraryResponse) -> dict[str, Any]:
         "outputTokens": usage.output_tokens,
         "totalTokens": usage.input_tokens + usage.output_tokens,
         "modelCalls": 1,
-        "cachedInputTokens": usage.cache_read_tokens,
-        "cacheWriteTokens": usage.cache_write_tokens,
-        "reasoningTokens": usage.output_reasoning_tokens or usage.details.get("reasoning_tokens", 0),
+        "costUsd": cost_of(response),
+        # The library has 0 for what was not said.
+        "cachedInputTokens": usage.cache_read_tokens or None,
+        "cacheWriteTokens": usage.cache_write_tokens or None,
+        "reasoningTokens": usage.output_reasoning_tokens or usage.details.get("reasoning_tokens") or None,
     }
-    cost = cost_of(response)
-    return counted if cost is None else {**counted, "costUsd": cost}
+    return {key: value for key, value in counted.items() if value is not None}

@@ -30,6 +30,7 @@ class Access:
         base_url: where it answers; None for its own address.
         api_key: the key, or None where none is needed.
         headers: sent with each request.
+        secrets: what of all this must never be shown.
     """
 
     kind: Kind
@@ -37,6 +38,7 @@ class Access:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     headers: dict[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 class Clients:
@@ -50,8 +52,7 @@ class Clients:
         """The model of that name, for the running loop."""
         opened = self._loops.setdefault(asyncio.get_running_loop(), {})
         if name not in opened:
-            model = build(self._access, name)
-            lifetime = _until_the_loop_ends(model)
+            lifetime = _until_the_loop_ends(model := build(self._access, name))
             await anext(lifetime)
             opened[name] = _Opened(model, lifetime)
         return opened[name].model
@@ -156,7 +157,11 @@ def _mistral(access: Access, name: str) -> Model[Any]:
     from pydantic_ai.models.mistral import MistralModel
     from pydantic_ai.providers.mistral import MistralProvider
 
-    return MistralModel(name, provider=MistralProvider(base_url=access.base_url, api_key=access.api_key))
+    provider = MistralProvider(base_url=access.base_url, api_key=access.api_key)
+    # The one client that takes no headers per request; it adds those of its connection.
+    http = provider.client.sdk_configuration.async_client
+    getattr(http, "headers", {}).update(access.headers)
+    return MistralModel(name, provider=provider)
 
 
 def _groq(access: Access, name: str) -> Model[Any]:

@@ -36,7 +36,7 @@ def discover_model(environ: Mapping[str, str] | None = None) -> FoundModel:
             continue
         if is_installed(vendor):
             return FoundModel(f"{name}:{vendor.first_choice}", f"{key} is set")
-        lacking.append(f"{key} is set, but for it you need: pip install 'lousho-cli[{vendor.extra}]'")
+        lacking.append(f'{key} is set, but for it you need: pip install "lousho-cli[{vendor.extra}]"')
     if is_installed(VENDORS["ollama"]):
         address = ollama_address(environ)
         installed = _ollama_models(address)

@@ -56,9 +56,8 @@ def find_real_model(
     if key is None and (server.api_key_env or (vendor.needs_key and not _has_own_server(vendor, base_url))):
         raise missing_key(provider, variables)
     headers = filled(server.headers, environ, server.where)
-    access = Access(vendor.kind, provider, base_url, key, headers)
     secrets = tuple(_secrets(key, server, base_url, environ))
-    return RealModel(model, vendor, access, secrets)
+    return RealModel(model, vendor, Access(vendor.kind, provider, base_url, key, headers, secrets))
 
 
 def require_packages(vendor: Vendor, provider: str) -> None:
@@ -71,7 +70,7 @@ def require_packages(vendor: Vendor, provider: str) -> None:
         raise ConfigurationError(
             f"{provider} models need packages that are not installed",
             code="LOUSHO_PEER_MISSING",
-            hint=f"pip install 'lousho-cli[{vendor.extra}]'",
+            hint=f'pip install "lousho-cli[{vendor.extra}]"',
         )
 
 

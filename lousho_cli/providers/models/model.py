@@ -24,18 +24,16 @@ class RealModel:
         name: the provider's name of the model.
         vendor: the kind of provider.
         access: where it answers and who asks.
-        secrets: what must never be shown.
 
     Attributes:
         model: its id, `provider:model`.
     """
 
-    def __init__(self, name: str, vendor: Vendor, access: Access, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, vendor: Vendor, access: Access) -> None:
         self.model = f"{access.name}:{name}"
         self._name = name
         self._vendor = vendor
         self._access = access
-        self._secrets = secrets
         self._clients = Clients(access)
         self._conversations: Conversations | None = None
 
@@ -107,4 +105,4 @@ class RealModel:
     def _failures(self) -> Failures:
         from .failures import Failures
 
-        return Failures(self.model, self._vendor.keys, self._secrets)
+        return Failures(self.model, self._vendor.keys, self._access.secrets)
