@@ -13,14 +13,16 @@ from ..errors import ProviderError, SDKError
 from .conversation import ToolCall
 from .patience import is_dropped
 from .preparation import is_genuine
-from .protocols import CallDelta, ModelDelta, ModelRequest, Provider, ReasoningDelta, Streams, TextDelta
+from .protocols import CallDelta, ModelDelta, ModelRequest, Provider, ReasoningDelta, TextDelta
 from .records import ModelResponse
 from .values import message_of
+from .waker import Waker
 
 STOP_SECONDS = 5.0
 _TURN_KEYS = frozenset(("content", "tool_calls", "toolCalls"))
 
 Listener = Callable[[ModelDelta], Awaitable[None]]
+Stream = Callable[[ModelRequest], AsyncIterator[ModelDelta | ModelResponse]]
 
 
 async def attempt(
@@ -34,8 +36,9 @@ async def attempt(
     Raises:
         ProviderError: the model could not be asked in time, or did not end its turn properly.
     """
-    pieces = _Pieces() if listener is not None and isinstance(provider, Streams) else None
-    task = asyncio.ensure_future(_answer(provider, request, pieces))
+    stream = getattr(provider, "stream", None) if listener is not None else None
+    pieces = _Pieces(asyncio.get_running_loop())
+    task = asyncio.ensure_future(_answer(provider, request, stream, pieces))
     try:
         if await _finished(task, stop, pieces, listener, request.settings.timeout):
             return task.result()
@@ -55,45 +58,43 @@ async def attempt(
     )
 
 
-class _Pieces:
+class _Pieces(Waker):
     """What a stream has yielded and nobody has been told yet."""
 
-    def __init__(self) -> None:
-        self._waiting: deque[ModelDelta] = deque()
-        self.arrival: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    __slots__ = ("waiting",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.waiting: deque[ModelDelta] = deque()
 
     def put(self, piece: ModelDelta) -> None:
-        self._waiting.append(piece)
-        if not self.arrival.done():
-            self.arrival.set_result(None)
-
-    async def tell(self, listener: Listener) -> None:
-        self.arrival = asyncio.get_running_loop().create_future()
-        while self._waiting:
-            await listener(self._waiting.popleft())
+        self.waiting.append(piece)
+        self.wake()
 
 
 async def _finished(
     task: asyncio.Task[ModelResponse],
     stop: asyncio.Future[None],
-    pieces: _Pieces | None,
+    pieces: _Pieces,
     listener: Listener | None,
     seconds: float | None,
 ) -> bool:
     """Wait for the answer, telling its pieces; False if the run is to stop or the time is over."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    while True:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        awaited: list[asyncio.Future[Any]] = [task, stop]
-        if pieces is not None:
-            awaited.append(pieces.arrival)
-        await asyncio.wait(awaited, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        if pieces is not None and listener is not None:
-            await pieces.tell(listener)
-        if task.done():
-            return True
-        if stop.done() or (deadline is not None and time.monotonic() >= deadline):
-            return False
+    task.add_done_callback(pieces.wake)
+    stop.add_done_callback(pieces.wake)
+    try:
+        while True:
+            left = None if deadline is None else deadline - time.monotonic()
+            await pieces.wait(left)
+            while pieces.waiting and listener is not None:
+                await listener(pieces.waiting.popleft())
+            if task.done():
+                return True
+            if stop.done() or (left is not None and left <= 0):
+                return False
+    finally:
+        stop.remove_done_callback(pieces.wake)
 
 
 def _look_at(task: asyncio.Task[ModelResponse]) -> None:
@@ -102,10 +103,12 @@ def _look_at(task: asyncio.Task[ModelResponse]) -> None:
         task.exception()
 
 
-async def _answer(provider: Provider, request: ModelRequest, pieces: _Pieces | None) -> ModelResponse:
+async def _answer(
+    provider: Provider, request: ModelRequest, stream: Stream | None, pieces: _Pieces
+) -> ModelResponse:
     try:
-        if pieces is not None and isinstance(provider, Streams):
-            answer: Any = await _last(provider.stream(request), pieces)
+        if stream is not None:
+            answer: Any = await _last(stream(request), pieces)
         else:
             answer = await provider.generate(request)
         return finished_turn(answer)
@@ -119,6 +122,9 @@ async def _answer(provider: Provider, request: ModelRequest, pieces: _Pieces | N
             hint="resume to ask it again",
             retryable=is_dropped(error),
         ) from error
+    finally:
+        # Sooner than the end of the task, which is told a turn of the loop later.
+        pieces.wake()
 
 
 async def _last(stream: AsyncIterator[ModelDelta | ModelResponse], pieces: _Pieces) -> object:

@@ -16,6 +16,7 @@ from .preparation import PreparedCall
 from .tools import KnownFailure
 from .triggers import reached
 from .values import error_result, message_of, to_json_text
+from .waker import Waker
 from .workers import Outcome, Workers
 
 GRACE_SECONDS = 5.0
@@ -96,6 +97,7 @@ class Batch:
         self._delegate = delegate
         self._stop = stop
         self._workers = workers
+        self._waker = Waker(asyncio.get_running_loop())
         self._ended_by: BaseException | None = None
         self._unsaved: list[Finished] = []
         self.launched: set[str] = set()
@@ -108,16 +110,19 @@ class Batch:
             PropagatingToolError: a tool ended the run; its running siblings have settled. What ends a
                 sub-agent's run ends its lead's too.
         """
-        while not self._stop.done():
-            await self._start_more()
-            if not self._running:
-                break
-            waited: list[asyncio.Future[Any]] = [*self._running, self._stop]
-            await asyncio.wait(waited, timeout=self._next_timeout(), return_when=asyncio.FIRST_COMPLETED)
-            finished = self._collect()
-            if finished:
-                reached("call.returned")
-                await self._finish(finished)
+        self._stop.add_done_callback(self._waker.wake)
+        try:
+            while not self._stop.done():
+                await self._start_more()
+                if not self._running:
+                    break
+                await self._waker.wait(self._next_timeout())
+                finished = self._collect()
+                if finished:
+                    reached("call.returned")
+                    await self._finish(finished)
+        finally:
+            self._stop.remove_done_callback(self._waker.wake)
         if self._ended_by is not None and not self._running:
             raise self._ended_by
 
@@ -176,13 +181,16 @@ class Batch:
         reached("call.starting")
         future: asyncio.Future[Outcome]
         if tool.delegate is not None:
-            future = asyncio.ensure_future(_delegated(self._delegate(call)))
+            future = asyncio.ensure_future(_delegated(self._delegate(call), self._waker))
         elif tool.is_async:
-            future = asyncio.ensure_future(_boxed(tool.function, self._arguments_of(call)))
+            future = asyncio.ensure_future(_boxed(tool.function, self._arguments_of(call), self._waker))
         else:
             arguments = self._arguments_of(call)
             loop = asyncio.get_running_loop()
-            future = self._workers.submit(lambda: _in_thread(tool.function, arguments, loop))
+            future = self._workers.submit(
+                lambda: _in_thread(tool.function, arguments, loop), self._waker.wake
+            )
+        future.add_done_callback(self._waker.wake)
         now = time.monotonic()
         self.launched.add(call.id)
         self._running[future] = _Running(call, now, None if tool.timeout is None else now + tool.timeout)
@@ -249,18 +257,23 @@ def _in_thread(
     return to_json_text(value)
 
 
-async def _delegated(run: Awaitable[Finished | Paused]) -> Outcome:
+async def _delegated(run: Awaitable[Finished | Paused], waker: Waker) -> Outcome:
     try:
         return Outcome(await run)
     except BaseException as error:
         return Outcome(error=error)
+    finally:
+        # Sooner than the end of the task, which is told a turn of the loop later.
+        waker.wake()
 
 
-async def _boxed(function: Callable[..., Any], arguments: dict[str, Any]) -> Outcome:
+async def _boxed(function: Callable[..., Any], arguments: dict[str, Any], waker: Waker) -> Outcome:
     try:
         return Outcome(to_json_text(await function(**arguments)))
     except BaseException as error:
         return Outcome(error=error)
+    finally:
+        waker.wake()
 
 
 def _abandon(future: asyncio.Future[Outcome]) -> None:

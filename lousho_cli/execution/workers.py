@@ -26,8 +26,12 @@ class Workers:
     def __init__(self) -> None:
         self._idle: list[queue.SimpleQueue[Callable[[], None]]] = []
 
-    def submit(self, function: Callable[[], Any]) -> asyncio.Future[Outcome]:
-        """Run `function` in a thread, in this context; the future never raises by itself."""
+    def submit(self, function: Callable[[], Any], then: Callable[[], None]) -> asyncio.Future[Outcome]:
+        """Run `function` in a thread, in this context; the future never raises by itself.
+
+        Args:
+            then: called in the loop as soon as the future is done.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         context = contextvars.copy_context()
@@ -36,6 +40,7 @@ class Workers:
             self._idle.append(inbox)
             if not future.done():
                 future.set_result(outcome)
+                then()
 
         def job() -> None:
             try:
