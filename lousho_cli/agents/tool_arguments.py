@@ -22,6 +22,7 @@ _MAX_PROBLEMS = 10
 _MAX_SHOWN = 60
 _EXPECTED = "Input should be "
 _OBJECT_ERRORS = {"dataclass_type", "dict_type", "mapping_type", "model_attributes_type", "model_type"}
+_FLAT = frozenset({str, int, float, type(None)})
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 
 
@@ -74,6 +75,8 @@ class Binder:
         return bound | (values.__pydantic_extra__ or {})
 
     def _problems_of_booleans(self, given: dict[str, Any]) -> dict[Path, str]:
+        if _FLAT.issuperset(map(type, given.values())):
+            return {}
         found = _booleans_as_numbers(given, self.schema, self.schema.get("$defs", {}), ())
         return {path: f"{_shown_path(path)}: expected a number, got {_shown(value)}" for path, value in found}
 

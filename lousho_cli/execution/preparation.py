@@ -158,7 +158,7 @@ def _interrupted(prepared: PreparedCall, tool: Tool) -> PreparedCall:
 def _parse(arguments: str) -> Mapping[str, Any]:
     """The arguments the model sent, which must be one JSON object. Nothing is guessed."""
     try:
-        value = json.loads(arguments, object_pairs_hook=_no_duplicates)
+        value = _decode(arguments)
     except RecursionError:
         raise InvalidArgumentsError("the arguments are nested too deep") from None
     except ValueError as error:
@@ -173,6 +173,9 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise ValueError("a key is given twice")
     return value
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_no_duplicates).decode
 
 
 def _kind_of(value: object) -> str:

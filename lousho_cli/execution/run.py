@@ -222,9 +222,10 @@ class Run:
             raise Aborted
         response = answer.response
         response = ModelResponse.of(await apply_hook(self._s.hooks.after_model, response, response))
-        usage = add_usage(self._paid, turn_usage(response)) if self._paid else turn_usage(response)
+        cost = turn_usage(response)
+        usage = add_usage(self._paid, cost) if self._paid else cost
         self.step_usage.append(usage)
-        record = record_turn(self.session.state, response, fresh_ids=bool(self._s.path))
+        record = record_turn(self.session.state, response, cost, fresh_ids=bool(self._s.path))
         problem = None
         if self._s.output is not None:
             problem = checked_answer(self.session.state, record, self._s.output, self._s.max_steps)
@@ -290,12 +291,10 @@ class Run:
         }
         if marks:
             await self._save(Record("start", "in-progress", self.session.state.step, marks=marks))
-        for call in calls:
-            if not self.teller.is_heard:
-                break
+        for call in calls if self.teller.is_heard else ():
             await self.teller.tell(
                 "tool.start", step=self.session.state.step, toolName=call.name, toolCallId=call.id,
-                args=to_json_text(call.args),
+                args=to_json_text(call.kwargs),
             )  # fmt: skip
 
     async def _finished(self, finished: list[Finished]) -> None:

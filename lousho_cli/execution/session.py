@@ -69,8 +69,10 @@ class OpensSessions(Protocol):
 
 def now(later: float = 0.0) -> str:
     """The present instant, or one `later` seconds, UTC, ISO 8601 with microseconds."""
-    instant = datetime.now(UTC) + timedelta(seconds=later)
-    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    instant = datetime.now(UTC)
+    if later:
+        instant += timedelta(seconds=later)
+    return instant.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def stamp(record: Record, state: State, fence: int) -> Record:

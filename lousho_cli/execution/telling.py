@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -26,8 +25,10 @@ class Teller:
         """Report an event. What it holds is the observer's own: changing it changes nothing of the run."""
         if self._observer is None:
             return
-        own = {key: copy.deepcopy(v) if isinstance(v, dict | list) else v for key, v in data.items()}
-        answer = self._observer(Event(event, self._session.state.session_id, own, path))
+        for key, value in data.items():
+            if isinstance(value, (dict, list)):
+                data[key] = _copied(value)
+        answer = self._observer(Event(event, self._session.state.session_id, data, path))
         if answer is not None:
             await answer
 
@@ -84,6 +85,13 @@ class Teller:
             )
         if record.results and state.turn is None:
             await self.tell("step.done", path=path, step=state.step, usage={})
+
+
+def _copied(value: Any) -> Any:
+    """A JSON value that shares nothing with `value`."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _error_of(message: MessageData) -> Mapping[str, Any]:

@@ -14,10 +14,11 @@ from .values import clean
 _REASONS = {"max_tokens": "length", "content_filter": "content-filter"}
 
 
-def record_turn(state: State, response: ModelResponse, *, fresh_ids: bool = False) -> Record:
+def record_turn(state: State, response: ModelResponse, cost: UsageData, *, fresh_ids: bool = False) -> Record:
     """The save of one model turn; a final answer finishes the run in the same save.
 
     Args:
+        cost: what the turn cost.
         fresh_ids: give every call an id of ours: a sub-agent's ids must not meet those of its lead.
     """
     message = clean(_message(state, response, fresh_ids))
@@ -31,7 +32,7 @@ def record_turn(state: State, response: ModelResponse, *, fresh_ids: bool = Fals
         "finished" if done else "in-progress",
         state.step + 1,
         add=[message],
-        usage=add_usage(state.usage, turn_usage(response)),
+        usage=add_usage(state.usage, cost),
         finish_reason=reason,
     )
 

@@ -122,11 +122,11 @@ def _all_clean(value: Any) -> bool:
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
-            if not is_clean(item):
+            if not (item.isascii() or is_clean(item)):
                 return False
         elif isinstance(item, dict):
-            waiting.extend(item)
-            waiting.extend(item.values())
+            waiting += item
+            waiting += item.values()
         elif isinstance(item, list):
-            waiting.extend(item)
+            waiting += item
     return True

@@ -15,7 +15,7 @@ from ..errors import ConfigurationError, ProviderError
 from ..execution.messages import MessageData
 from ..execution.protocols import ModelDelta, ModelRequest
 from ..execution.records import ModelResponse
-from .turns import ScriptedTurn, parse_turn, play_turn, stream_turn
+from .turns import ScriptedTurn, parse_turn, play_turn, told_pieces
 
 Reply = str | Mapping[str, Any]
 Turn = Reply | Callable[[ModelRequest], Reply | Awaitable[Reply]]
@@ -78,8 +78,10 @@ class ScriptedModel:
 
         Raises: as `generate`.
         """
-        async for piece in stream_turn(await self._next(request), self._new_id):
+        turn = await self._next(request)
+        for piece in told_pieces(turn):
             yield piece
+        yield await play_turn(turn, self._new_id)
 
     async def _next(self, request: ModelRequest) -> ScriptedTurn:
         index = self._played
@@ -147,8 +149,10 @@ class ScriptFile:
 
         Raises: as `generate`.
         """
-        async for piece in stream_turn(self._next(request), str):
+        turn = self._next(request)
+        for piece in told_pieces(turn):
             yield piece
+        yield await play_turn(turn, str)
 
     def _next(self, request: ModelRequest) -> ScriptedTurn:
         """The turn to play; a turn's failures come first, once each in the life of this object."""

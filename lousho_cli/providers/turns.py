@@ -22,14 +22,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from ..errors import ConfigurationError, ProviderError
-from ..execution.conversation import ToolCall, ToolFunction
+from ..execution.conversation import ToolCall
 from ..execution.messages import text_of
 from ..execution.patience import is_retryable_status
 from ..execution.protocols import CallDelta, ModelDelta, ReasoningDelta, TextDelta
@@ -45,6 +45,8 @@ USAGE_KEYS = (
     "reasoning_tokens", "cost_usd",
 )  # fmt: skip
 ERROR_KEYS = ("message", "code", "status", "retryable", "retry_after", "usage")
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 _MEANT = {
     "calls": "tool_calls", "tools": "tool_calls", "tool": "name", "tool_name": "name", "function": "name",
@@ -95,24 +97,11 @@ def parse_turn(value: object, where: str) -> ScriptedTurn:
             f"{where} is {_kind(value)}", hint='a turn is a text, or a mapping such as {"text": "Done."}'
         )
     _refuse_likely_typos(value, TURN_KEYS, where)
-    given = {key: value[key] for key in TURN_KEYS if value.get(key) is not None}
+    given = {key: part for key, part in value.items() if part is not None or key not in TURN_KEYS}
     if "text" in given and "content" in given:
         raise ConfigurationError(f"{where} has both `text` and `content`", hint="keep one of them")
-    fails = _expect(given.get("fails", []), (list, tuple), "a list of turns that fail", f"{where}: `fails`")
-    calls = _expect(given.get("tool_calls", []), (list, tuple), "a list of calls", f"{where}: `tool_calls`")
-    return ScriptedTurn(
-        content=_text(given.get("text", ""), f"{where}: `text`") or given.get("content", ""),
-        calls=tuple(_parse_call(call, f"{where}, call {n}") for n, call in enumerate(calls, 1)),
-        usage=_parse_usage(given["usage"], f"{where}: `usage`") if "usage" in given else None,
-        finish_reason=_text(given.get("finish_reason", ""), f"{where}: `finish_reason`") or None,
-        model=_text(given.get("model", ""), f"{where}: `model`") or None,
-        error=_parse_error(given["error"], f"{where}: `error`") if "error" in given else None,
-        delay=_number(given.get("delay", 0.0), f"{where}: `delay`"),
-        chunks=_whole(given.get("chunks", 0), f"{where}: `chunks`"),
-        cut=_whole(given["cut"], f"{where}: `cut`") if "cut" in given else None,
-        fails=tuple(_parse_failure(each, f"{where}, failure {n}") for n, each in enumerate(fails, 1)),
-        extra={key: value[key] for key in value if key not in TURN_KEYS},
-    )
+    parts = {_PARTS[key][0]: _PARTS[key][1](given.pop(key), where) for key in TURN_KEYS if key in given}
+    return ScriptedTurn(**parts, extra=given)
 
 
 async def play_turn(turn: ScriptedTurn, new_id: Callable[[], str]) -> ModelResponse:
@@ -128,15 +117,9 @@ async def play_turn(turn: ScriptedTurn, new_id: Callable[[], str]) -> ModelRespo
     return _response(turn, new_id)
 
 
-async def stream_turn(
-    turn: ScriptedTurn, new_id: Callable[[], str]
-) -> AsyncIterator[ModelDelta | ModelResponse]:
-    """The turn in pieces, as many as `chunks` says, then whole; or cut, or failing, behind some of them."""
-    for number, piece in enumerate(_pieces(turn) if turn.chunks else ()):
-        if number == turn.cut:
-            break
-        yield piece
-    yield await play_turn(turn, new_id)
+def told_pieces(turn: ScriptedTurn) -> Iterator[ModelDelta]:
+    """What is told of a turn before it is whole: as many pieces as `chunks` says, up to where it is cut."""
+    return islice(_pieces(turn) if turn.chunks else (), turn.cut)
 
 
 def _pieces(turn: ScriptedTurn) -> Iterator[ModelDelta]:
@@ -164,10 +147,12 @@ def _response(turn: ScriptedTurn, new_id: Callable[[], str]) -> ModelResponse:
     return ModelResponse(
         content=turn.content,
         tool_calls=[
-            ToolCall(
-                id=new_id() if call.id is None else call.id,
-                function=ToolFunction(name=call.name, arguments=call.arguments),
-                **call.extra,
+            ToolCall.model_validate(
+                {
+                    **call.extra,
+                    "id": new_id() if call.id is None else call.id,
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
             )
             for call in turn.calls
         ],
@@ -197,7 +182,7 @@ def _parse_call(value: object, where: str) -> ScriptedCall:
 
 def _as_json(args: Mapping[str, Any], where: str) -> str:
     try:
-        text = json.dumps(args, ensure_ascii=False, allow_nan=False)
+        text = _encode(args)
     except (TypeError, ValueError) as problem:
         raise ConfigurationError(
             f"{where}: `args` cannot be written as JSON: {problem}",
@@ -218,9 +203,10 @@ def _is_unicode(text: str) -> bool:
 def _parse_usage(value: object, where: str) -> Usage:
     usage = _expect(value, Mapping, "a mapping with `input_tokens` and `output_tokens`", where)
     _refuse_likely_typos(usage, USAGE_KEYS, where, reserved=("model_calls", "modelCalls"))
-    for key in USAGE_KEYS[:-1]:
-        _whole(usage.get(key, 0), f"{where}: `{key}`")
-    _number(usage.get("cost_usd", 0), f"{where}: `cost_usd`")
+    for key in USAGE_KEYS:
+        if key in usage:
+            check = _number if key == "cost_usd" else _whole
+            check(usage[key], f"{where}: `{key}`")
     return Usage.model_validate(usage)
 
 
@@ -261,6 +247,16 @@ def _parse_failure(value: object, where: str) -> ScriptedTurn:
     if (turn.error is None and turn.cut is None) or turn.fails:
         raise ConfigurationError(f"{where} does not fail", hint="give it `error` or `cut`")
     return turn
+
+
+def _parse_calls(value: object, where: str) -> tuple[ScriptedCall, ...]:
+    calls = _expect(value, (list, tuple), "a list of calls", f"{where}: `tool_calls`")
+    return tuple(_parse_call(call, f"{where}, call {n}") for n, call in enumerate(calls, 1))
+
+
+def _parse_failures(value: object, where: str) -> tuple[ScriptedTurn, ...]:
+    fails = _expect(value, (list, tuple), "a list of turns that fail", f"{where}: `fails`")
+    return tuple(_parse_failure(each, f"{where}, failure {n}") for n, each in enumerate(fails, 1))
 
 
 def _refuse_likely_typos(
@@ -311,3 +307,22 @@ def _kind(value: object) -> str:
         return repr(value).lower()
     names: dict[type, str] = {str: "a text", list: "a list", tuple: "a list", dict: "a mapping"}
     return names.get(type(value), f"of type {type(value).__name__}")
+
+
+_PARTS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
+    "text": ("content", lambda value, where: _text(value, f"{where}: `text`")),
+    "content": ("content", lambda value, where: value),
+    "tool_calls": ("calls", _parse_calls),
+    "usage": ("usage", lambda value, where: _parse_usage(value, f"{where}: `usage`")),
+    "finish_reason": (
+        "finish_reason",
+        lambda value, where: _text(value, f"{where}: `finish_reason`") or None,
+    ),
+    "model": ("model", lambda value, where: _text(value, f"{where}: `model`") or None),
+    "error": ("error", lambda value, where: _parse_error(value, f"{where}: `error`")),
+    "delay": ("delay", lambda value, where: _number(value, f"{where}: `delay`")),
+    "chunks": ("chunks", lambda value, where: _whole(value, f"{where}: `chunks`")),
+    "cut": ("cut", lambda value, where: _whole(value, f"{where}: `cut`")),
+    "fails": ("fails", _parse_failures),
+}
+"""The field of a turn that each key fills, and how."""
