@@ -76,5 +76,5 @@ def write_session(workspace: Path, session_id: str, turns: int, *, finished: boo
         trail.add(save_of(record, state, end), state)
     folder.journal(session_id).write_bytes(b"".join(lines))
     entries = (json.dumps(save.to_json()) for save in trail.saves())
-    folder.history(session_id).write_bytes(history_bytes(session_id, 50, None, entries))
+    folder.history(session_id).write_bytes(history_bytes(session_id, 50, None, trail.last_step, entries))
     return folder

@@ -10,7 +10,7 @@ from .globals import Globals, command
 from .output import notice, print_json, print_text
 
 if TYPE_CHECKING:
-    from .fork_patch import ForkPoint
+    from .fork_patch import Changes
     from .place import FoundSession, Place
 
 
@@ -51,8 +51,9 @@ def fork(
     run: Annotated[bool, typer.Option("--run", help="Run it, as lousho resume does.")] = False,
 ) -> int:
     """Make a new session from a kept save of another, with a change. The other stays as it is."""
+    from ..errors import ConfigurationError
     from ..stores.ids import check_id
-    from .fork_patch import ForkPoint, patch_data, read_options
+    from .fork_patch import read_options
     from .place import find_session, open_place
 
     changes = read_options(tool_result, append_input, messages, business_state)
@@ -60,29 +61,31 @@ def fork(
         check_id(name)
     place = open_place(options)
     found = find_session(place, session, deleted=True)
-    point = ForkPoint(place, found, from_step, at)
-    point.check()
-    made = _fork(point, patch_data(point, changes), name)
+    if (from_step is None) == (at is None):
+        raise ConfigurationError(
+            "say where to fork: --from-step N, or --at SEQ",
+            hint=f"{place.command('history', found.session_id)} lists both",
+        )
+    made = _fork(found, from_step, at, changes, name)
     if run:
         return _go_on(place, made)
     _report(place, made)
     return 0
 
 
-def _fork(point: ForkPoint, patch: dict[str, Any], name: str | None) -> FoundSession:
-    from ..execution.executor import AgentExecutor
+def _fork(
+    source: FoundSession, from_step: int | None, at: int | None, changes: Changes, name: str | None
+) -> FoundSession:
+    from ..execution.fork_stores import fork_session
+    from ..execution.sync import run_sync
+    from .fork_patch import patched
     from .place import FoundSession
 
-    source = point.found
-    result = AgentExecutor.fork_sync(
-        session_id=source.session_id,
-        from_step=point.from_step,
-        at=point.at,
-        checkpoint_store=source.backend.store().checkpoints,
-        patch=patch,
-        new_session_id=name,
+    store, session_id = source.backend.store().checkpoints, source.session_id
+    forked = run_sync(
+        lambda: fork_session(store, session_id, from_step, at, name, lambda save: patched(save, changes))
     )
-    return FoundSession(source.backend, result.session_id, source.agent)
+    return FoundSession(source.backend, forked.session_id, source.agent)
 
 
 def _go_on(place: Place, made: FoundSession) -> int:

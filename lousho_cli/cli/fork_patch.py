@@ -1,52 +1,21 @@
-"""What the options of `lousho fork` say: where to fork, and what to change."""
+"""What the options of `lousho fork` say is to be changed."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from ..execution.kept import choose_save
 from ..execution.log import Log
 from ..execution.messages import MessageData
-from .place import FoundSession, Place
 from .run_options import parse_json
 from .streams import read_message
 
-
-@dataclass(frozen=True)
-class ForkPoint:
-    """The save to fork from, by its step or its seq."""
-
-    place: Place
-    found: FoundSession
-    from_step: int | None
-    at: int | None
-
-    def check(self) -> None:
-        """See that exactly one of step and seq was given.
-
-        Raises:
-            ConfigurationError: it was not.
-        """
-        if (self.from_step is None) == (self.at is None):
-            history = self.place.command("history", self.found.session_id)
-            raise ConfigurationError(
-                "say where to fork: --from-step N, or --at SEQ", hint=f"{history} lists both"
-            )
-
-    def log(self) -> Log:
-        """The transcript at that save.
-
-        Raises:
-            NotFoundError: it is not kept.
-        """
-        backend, session_id = self.found.backend, self.found.session_id
-        kept = backend.kept_saves(session_id)
-        seq = choose_save(session_id, kept, from_step=self.from_step, at=self.at)
-        return backend.state(session_id, seq).log
+if TYPE_CHECKING:
+    from ..execution.fork_stores import ForkSource
+    from ..execution.state import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +58,14 @@ def read_options(
     )
 
 
-def patch_data(point: ForkPoint, changes: Changes) -> dict[str, Any]:
-    """The changes as a ForkPatch takes them, the tool named resolved to its call.
+def patched(source: ForkSource, changes: Changes) -> Record:
+    """The first save of a fork of `source` with these changes, the tool named resolved to its call.
 
     Raises:
         ConfigurationError: no call or several calls of that name were made up to there.
-        NotFoundError: the save is not kept.
     """
-    from ..execution.forking import call_named
+    from ..execution.forking import call_named, fork_record
+    from ..execution.records import ForkPatch
 
     patch: dict[str, Any] = {"append_input": changes.append_input, "business_state": changes.business_state}
     replaced = changes.messages
@@ -104,9 +73,9 @@ def patch_data(point: ForkPoint, changes: Changes) -> dict[str, Any]:
         patch["messages"] = lambda stored: replaced
     if changes.tool_result is not None:
         name, result = changes.tool_result
-        log = point.log() if replaced is None else Log(m for m in replaced if m["role"] != "system")
+        log = source.read().log if replaced is None else Log(m for m in replaced if m["role"] != "system")
         patch["tool_result"] = {"tool_call_id": call_named(log, name), "result": result}
-    return patch
+    return fork_record(source, ForkPatch.of(patch))
 
 
 def _tool_result(given: str) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from ..errors import ConfigurationError, NotFoundError
+from ..errors import ConfigurationError
 from .agent import Agent
 from .budget import Budget
 from .cancel import Cancel
@@ -15,11 +15,10 @@ from .checkpoint import checkpoint_of
 from .deciding import decide_and_resume
 from .entry import DEFAULT_CONCURRENCY, Entry, Options
 from .events import Observer
-from .fork_stores import forks_of
+from .fork_stores import fork_session
 from .forking import fork_record
 from .hooks import Hooks
 from .intake import Input
-from .kept import choose_save
 from .patience import RetryPolicy
 from .protocols import ApprovalStore, CheckpointStore, KeepsHistory, ModelSettings, Provider
 from .records import (
@@ -32,7 +31,6 @@ from .records import (
 from .session import open_session
 from .sync import run_sync
 from .tools import ToolRegistry
-from .triggers import reached
 from .unset import UNSET
 
 
@@ -157,21 +155,12 @@ class AgentExecutor:
             NotFoundError: no such session, step or save; lists the steps kept.
             ConfigurationError: the store keeps no history, the name is taken, or the patch does not fit.
         """
-        forks = forks_of(checkpoint_store)
-        kept = await forks.kept_saves(session_id)
-        if kept is None:
-            raise NotFoundError(
-                f"there is no session {session_id!r} (steps kept: none)", code="LOUSHO_CHECKPOINT_NOT_FOUND"
-            )
-        seq = choose_save(session_id, kept, from_step=from_step, at=at)
         changes = _patch(patch or {})
-        reached("fork.saving")
-        state = await forks.fork_session(
-            session_id, seq, new_session_id, lambda source: fork_record(source, changes)
-        )
-        reached("fork.saved")
-        assert state.session_id is not None
-        return ForkResult(session_id=state.session_id, step=state.step, checkpoint=checkpoint_of(state))
+        forked = await fork_session(
+            checkpoint_store, session_id, from_step, at, new_session_id,
+            lambda source: fork_record(source, changes),
+        )  # fmt: skip
+        return ForkResult.of_fork(forked.session_id, forked.step, lambda: checkpoint_of(forked.read()))
 
     @staticmethod
     def fork_sync(**options: Any) -> ForkResult:

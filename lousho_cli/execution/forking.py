@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import ConfigurationError
 from .approval import result_message
 from .conversation import Message, Messages, plain
+from .fork_stores import ForkSource
 from .log import Log
 from .messages import MessageData, calls_of, text_of
 from .pairs import check_pairs
@@ -19,8 +20,10 @@ from .unset import UNSET
 from .values import clean, to_json_text, to_json_value
 
 
-def fork_record(source: State, patch: ForkPatch) -> Record:
+def fork_record(source: ForkSource, patch: ForkPatch) -> Record:
     """The save that turns `source`, a save of another session, into an unfinished session of its own.
+
+    Only a patch of messages or of a tool's result reads the session's transcript.
 
     Raises:
         ConfigurationError: the patch breaks the pairing of calls and results, or names an unknown call.
@@ -28,11 +31,11 @@ def fork_record(source: State, patch: ForkPatch) -> Record:
     record = Record("fork", "in-progress", source.step)
     record.parent = {"sessionId": source.session_id, "seq": source.seq, "step": source.step}
     if patch.messages is not None:
-        _patch_messages(record, source, patch.messages)
+        _patch_messages(record, source.read(), patch.messages)
     if patch.business_state is not UNSET:
         record.business_state = to_json_value(patch.business_state)
     if patch.tool_result is not None:
-        _patch_result(record, apply(source.without_queue(), copy.copy(record)), patch.tool_result)
+        _patch_result(record, apply(source.read().without_queue(), copy.copy(record)), patch.tool_result)
     if patch.append_input is not None:
         record.queue = [{"role": "user", "content": clean(patch.append_input)}]
     return record

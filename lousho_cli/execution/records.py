@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, StrictBool, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, StrictBool, computed_field, model_validator
 
 from .conversation import Message, Messages, ToolCall, ToolCalls
 from .log import Log
@@ -210,11 +211,25 @@ class ExecutionResult(Record):
 
 
 class ForkResult(Record):
-    """A new session made from a save of another: `checkpoint` is what it will go on from."""
+    """A new session made from a save of another: `checkpoint` is what it will go on from.
+
+    It is read when it is first touched. If the fork was deleted before that, it raises NotFoundError.
+    """
 
     session_id: str
     step: int
-    checkpoint: Checkpoint
+    _read: Callable[[], Checkpoint] = PrivateAttr()
+
+    @classmethod
+    def of_fork(cls, session_id: str, step: int, read: Callable[[], Checkpoint]) -> ForkResult:
+        made = cls(session_id=session_id, step=step)
+        made._read = read
+        return made
+
+    @computed_field  # type: ignore[prop-decorator]
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        return self._read()
 
 
 class ToolResultPatch(Record):

@@ -75,9 +75,16 @@ def now(later: float = 0.0) -> str:
     return instant.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-def stamp(record: Record, state: State, fence: int) -> Record:
-    """Number a record as the next save of a session."""
-    record.seq = state.seq + 1
+class Numbered(Protocol):
+    """What follows on a save."""
+
+    @property
+    def seq(self) -> int: ...
+
+
+def stamp(record: Record, before: Numbered, fence: int) -> Record:
+    """Number a record as the save that follows on `before`."""
+    record.seq = before.seq + 1
     record.at = now()
     record.fence = fence
     return record

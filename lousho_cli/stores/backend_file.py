@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..execution.kept import KeptSaves
 from ..execution.messages import JsonObject
 from ..execution.state import State
-from . import approvals_reader, reader
+from . import approvals_reader, reader, saves_reader
 from .files import path_exists
 from .folder import AgentFolder
 from .journal import Header
@@ -44,14 +44,13 @@ class FileBackend:
         return reader.read_header(self._folder, session_id)
 
     def history(self, session_id: str) -> list[Save]:
-        return reader.read_history(self._folder, session_id, self._limit)
+        return saves_reader.read_history(self._folder, session_id, self._limit)
 
     def kept_saves(self, session_id: str) -> KeptSaves:
-        return reader.load_journal(self._folder, session_id, self._limit).trail.kept_saves()
+        return saves_reader.read_kept(self._folder, session_id, self._limit) or KeptSaves(0, ())
 
     def state(self, session_id: str, seq: int | None = None) -> State:
-        limit = 0 if seq is None else self._limit
-        return reader.read_state(self._folder, session_id, limit, seq)
+        return saves_reader.read_state(self._folder, session_id, self._limit, seq)
 
     def undecided(self, pending: JsonObject) -> JsonObject | None:
         return approvals_reader.undecided(self._folder, pending)

@@ -6,32 +6,22 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import NotFoundError, StorageError
 from ..execution.checkpoint import checkpoint_of, record_of
-from ..execution.fork_stores import MakeRecord
+from ..execution.fork_stores import Forked, MakeRecord
 from ..execution.kept import KeptSaves
 from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession, stamp
-from ..execution.state import Record, State, apply
+from ..execution.state import Record
 from .file_approvals import FileApprovals
+from .file_fork import fork_point, write_fork
 from .file_session import FileSession
-from .files import (
-    UP_TO_WORKSPACE,
-    make_folder,
-    path_exists,
-    real_folder,
-    remove_file,
-    replace_file,
-    sync_folder,
-)
+from .files import path_exists, real_folder, remove_file, sync_folder
 from .folder import AgentFolder, agent_folder
-from .history_file import HistoryFile
-from .journal import Header, record_line
 from .journal_fold import Journal
 from .lease import Lease, lease_free_name
 from .memory import entry_of
-from .reader import check_folder, is_name_taken, load_journal, read_journal_file
-from .trail import Save, Trail, save_of
+from .reader import check_folder, is_name_taken, load_journal
+from .saves_reader import read_kept
 
 
 class FileStore:
@@ -109,55 +99,20 @@ class FileCheckpoints:
         return [entry_of(*pair) for pair in self._journal(session_id).trail.newest_first(limit)]
 
     async def kept_saves(self, session_id: str) -> KeptSaves | None:
-        journal = self._journal(session_id)
-        known = journal.header is not None or journal.state.exists
-        return journal.trail.kept_saves() if known else None
+        return read_kept(self._folder, session_id, self._limit)
 
     async def fork_session(
         self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
-    ) -> State:
-        source = self._journal(session_id)
-        data = read_journal_file(self._folder, session_id)
-        kept = source.trail.at(seq)
-        if kept is None:
-            raise NotFoundError(f"save {seq} is gone", code="LOUSHO_CHECKPOINT_NOT_FOUND")
-        save, state = kept
-        record = stamp(make(state), state, state.fence)
+    ) -> Forked:
+        point = fork_point(self._folder, session_id, seq, self._limit)
+        record = stamp(make(point.source), point.source, point.source.fence)
         name, lease = lease_free_name(
             self._folder, session_id, new_session_id, lambda name: is_name_taken(self._folder, name)
         )
         try:
-            forked = apply(state.as_session(name), record)
-            self._write_fork(forked, record, _lines(source, data, save))
+            return write_fork(self._folder, self._limit, point, record, name)
         finally:
             lease.release()
-        return forked
-
-    def _write_fork(self, forked: State, record: Record, lines: bytes) -> None:
-        """The fork's files: a header of its own, the source's lines, and its first save, all or nothing."""
-        name = str(forked.session_id)
-        header = Header(name, self._folder.agent, record.at, record.parent)
-        data = header.line() + lines + record_line(record)
-        path = self._folder.journal(name)
-        make_folder(path.parent, above=UP_TO_WORKSPACE)
-        replace_file(path, data, durable=True)
-        trail = Trail(self._limit, first=record.seq)
-        trail.add(save_of(record, forked, len(data)), forked)
-        history = self._folder.history(name)
-        try:
-            HistoryFile(history, name, self._limit, trail, record.parent, lambda: True).changed(flush=True)
-        except StorageError:
-            # A fork that failed leaves nothing behind.
-            remove_file(path)
-            raise
 
     def _journal(self, session_id: str) -> Journal:
         return load_journal(self._folder, session_id, self._limit)
-
-
-def _lines(source: Journal, data: bytes | None, save: Save) -> bytes:
-    """The source's lines up to `save`, its header aside."""
-    if source.header is None or data is None:
-        return b"".join(record_line(each) for each in source.upgrade if each.seq <= save.seq)
-    lines = data[data.index(b"\n") + 1 : save.end]
-    return lines if lines.endswith(b"\n") else lines + b"\n"

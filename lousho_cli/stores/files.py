@@ -14,7 +14,7 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -234,7 +234,7 @@ def read_file(path: Path) -> bytes | None:
         return b"".join(parts)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -282,8 +282,15 @@ def replace_file(path: Path, data: bytes, *, durable: bool, whole: bool = False)
         durable: return only when the new content survives a power cut.
         whole: a power cut may bring the old content back, but leaves no half of the new one.
     """
+    replace_file_by(path, (data,), durable=durable, whole=whole)
+
+
+def replace_file_by(
+    path: Path, parts: Iterable[bytes | memoryview], *, durable: bool, whole: bool = False
+) -> int:
+    """`replace_file` by a content that comes in parts; returns its size in bytes."""
     with storage(path, "written"):
-        temporary = write_temporary(path, data, durable or whole)
+        size, temporary = _write_parts(path, parts, durable or whole)
         try:
             move_over(temporary, path)
         except BaseException:
@@ -292,6 +299,7 @@ def replace_file(path: Path, data: bytes, *, durable: bool, whole: bool = False)
             raise
         if durable:
             sync_folder(path.parent)
+        return size
 
 
 def move_over(source: Path, target: Path) -> None:
@@ -340,11 +348,18 @@ def name_again(path: Path, name: Path) -> bool:
 
 
 def write_temporary(path: Path, data: bytes, durable: bool) -> Path:
+    return _write_parts(path, (data,), durable)[1]
+
+
+def _write_parts(path: Path, parts: Iterable[bytes | memoryview], durable: bool) -> tuple[int, Path]:
+    size = 0
     temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
     try:
         fd = create_file(temporary)
         try:
-            write_all(fd, data)
+            for data in parts:
+                write_all(fd, data)
+                size += len(data)
             if durable:
                 full_sync(fd)
         finally:
@@ -353,7 +368,7 @@ def write_temporary(path: Path, data: bytes, durable: bool) -> Path:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    return temporary
+    return size, temporary
 
 
 def path_exists(path: Path) -> bool:

@@ -81,12 +81,19 @@ class HistoryFile:
         for save in saves:
             kept[save.seq] = self._encoded.get(save.seq) or _encode(save)
         self._encoded = kept
-        return history_bytes(self._session_id, self._limit, self._parent, kept.values())
+        last_step = self._trail.last_step
+        return history_bytes(self._session_id, self._limit, self._parent, last_step, kept.values())
 
 
-def history_bytes(session_id: str, limit: int, parent: JsonObject | None, entries: Iterable[str]) -> bytes:
-    """The file, with a checksum at its end: a power cut may leave old blocks in the midst of it."""
-    head: JsonObject = {"version": VERSION, "sessionId": session_id, "limit": limit}
+def history_bytes(
+    session_id: str, limit: int, parent: JsonObject | None, last_step: int, entries: Iterable[str]
+) -> bytes:
+    """The file, with a checksum at its end: a power cut may leave old blocks in the midst of it.
+
+    Args:
+        last_step: the largest step of any save, kept or not.
+    """
+    head: JsonObject = {"version": VERSION, "sessionId": session_id, "limit": limit, "lastStep": last_step}
     if parent is not None:
         head["parent"] = parent
     lines = ",\n  ".join(entries)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,6 +138,24 @@ def last_record(read: ReadTail, size: int) -> Record | None:
             return None
         window *= 8
     return None
+
+
+def records_before(read: ReadTail, end: int) -> Iterator[Record]:
+    """The records up to `end`, the last one first, as far back as they are valid."""
+    window = 16 * 1024
+    while end > 0:
+        start = max(0, end - window)
+        lines = read(start, end - start).split(b"\n")
+        if lines.pop():
+            return
+        whole = lines if start == 0 else lines[1:]
+        for line in reversed(whole):
+            record = parse_record(line) if line.startswith(RECORD_START) else None
+            if record is None:
+                return
+            yield record
+            end -= len(line) + 1
+        window = 16 * 1024 if whole else 8 * window
 
 
 def json_bytes(data: Any) -> bytes:

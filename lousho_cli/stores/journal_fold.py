@@ -24,6 +24,7 @@ from .trail import Recent, Trail
 
 _GLUED_TRIES = 16
 _BLOCK_BYTES = 256 * 1024
+_HEADER_BYTES = 4096
 
 
 @dataclass
@@ -66,7 +67,7 @@ def fold_journal(path: Path, read: ReadAt, session_id: str, limit: int) -> Journ
     Raises:
         StorageError: it was written by a newer version, is damaged, or is about another session.
     """
-    first, start = next(_lines(read, 0), (b"", 0))
+    first, start = next(_lines(read, 0, _HEADER_BYTES), (b"", 0))
     _check_version(path, first)
     header = parse_header(first)
     if header is None:
@@ -87,19 +88,57 @@ def _fold(path: Path, read: ReadAt, position: int, header: Header, limit: int) -
     recent = Recent(limit, int(parent["seq"]) + 1 if parent else 1)
     state = State(header.session_id, agent=header.agent, parent=parent)
     with paused():
-        for record, following in _records(read, position):
-            if record is None or record.seq != state.seq + 1:
-                if record is not None or _valid_follows(read, position):
+        going_on = True
+        while going_on:
+            going_on = False
+            for record, following in _records(read, position):
+                if record is not None and record.seq == state.seq + 1:
+                    state = apply(state, record)
+                    recent.add(record, state, following)
+                    position = following
+                    continue
+                if record is None and not _valid_follows(read, position):
+                    break
+                if record is not None or not _is_written(read, position):
                     raise _damaged(path, header.session_id, position, state)
+                going_on = True
                 break
-            state = apply(state, record)
-            recent.add(record, state, following)
-            position = following
     trail = recent.trail()
     if parent is not None and state.seq < trail.first:
         # Cut before its own first save was on disk: there is no fork.
         return Journal(None, State(header.session_id), Trail(limit), 0)
     return Journal(header, state, trail, position, read(position - 1, 1) == b"\n")
+
+
+def checked_lines(read: ReadAt, end: int, newest: int) -> Iterator[memoryview]:
+    """A journal's records up to `end` as they are, some at a time, each line's checksum and place verified.
+
+    Args:
+        newest: the seq of the last of them.
+
+    Raises:
+        ValueError: a line is damaged, or they are not the records from the first to that one.
+    """
+    _, position = next(_lines(read, 0, _HEADER_BYTES))
+    seq, length = 0, _BLOCK_BYTES
+    while position < end:
+        block = read(position, min(length, end - position))
+        lines = block.split(b"\n")
+        rest = lines.pop()
+        if not lines and position + len(block) == end:
+            # The last line lacks its break.
+            lines, block, rest = [block], block + b"\n", b""
+        elif not lines and len(block) < length:
+            break
+        for line in lines:
+            seq += 1
+            if not (line.startswith(b'{"seq":%d,' % seq) and is_sealed(line)):
+                raise ValueError(f"record {seq} is damaged")
+        length = _BLOCK_BYTES if lines else 4 * length
+        position += len(block) - len(rest)
+        yield memoryview(block)[: len(block) - len(rest)]
+    if seq != newest:
+        raise ValueError(f"{seq} whole records, not {newest}")
 
 
 def _records(read: ReadAt, position: int) -> Iterator[tuple[Record | None, int]]:
@@ -114,25 +153,25 @@ def _records(read: ReadAt, position: int) -> Iterator[tuple[Record | None, int]]
             yield record, position if ended else position - 1
 
 
-def _lines(read: ReadAt, position: int) -> Iterator[tuple[bytes, int]]:
+def _lines(read: ReadAt, position: int, block: int = _BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
     """The lines from `position` on without their breaks, each with the place where the next one begins."""
-    for lines, ended in _blocks(read, position):
+    for lines, ended in _blocks(read, position, block):
         for line in lines:
             position += len(line) + 1
             yield line, position if ended else position - 1
 
 
-def _blocks(read: ReadAt, position: int) -> Iterator[tuple[list[bytes], bool]]:
+def _blocks(read: ReadAt, position: int, length: int = _BLOCK_BYTES) -> Iterator[tuple[list[bytes], bool]]:
     """Whole lines, some at a time, so that a long file is never held as a whole.
 
     The second value is false for a last line without a break.
     """
-    length = _BLOCK_BYTES
     while block := read(position, length):
-        end = block.rfind(b"\n")
-        if end >= 0:
-            yield block[:end].split(b"\n"), True
-            position += end + 1
+        lines = block.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            yield lines, True
+            position += len(block) - len(rest)
             length = _BLOCK_BYTES
         elif len(block) < length:
             yield [block], False
@@ -153,6 +192,15 @@ def _check_version(path: Path, line: bytes) -> None:
             code="LOUSHO_CHECKPOINT_VERSION",
             hint="use a newer lousho; the file was not changed",
         )
+
+
+def _is_written(read: ReadAt, position: int) -> bool:
+    """Whether the line at `position` is a record, looked at once more.
+
+    A runner may have written it, and others behind it, since the first look.
+    """
+    line, _ = next(_lines(read, position), (b"", 0))
+    return parse_record(line) is not None
 
 
 def _valid_follows(read: ReadAt, position: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..errors import NotFoundError, SessionBusyError
 from ..execution.checkpoint import checkpoint_of, record_of
-from ..execution.fork_stores import MakeRecord, fork_name, name_taken
+from ..execution.fork_stores import Forked, ForkSource, MakeRecord, fork_name, name_taken
 from ..execution.kept import KeptSaves
 from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession
@@ -86,14 +86,14 @@ class KVCheckpoints:
 
     async def fork_session(
         self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
-    ) -> State:
+    ) -> Forked:
         source = await self._state_at(session_id, seq)
         name, hold = await self._free_name(session_id, new_session_id)
         fork = Stored(None, None, source.as_session(name), {})
         history = Entries(self._access, self._keys, fork, self._limit, None)
         session = KVSession(self._access, self._keys, hold, fork, history, self._announce)
         try:
-            return await session.save(make(source))
+            return Forked.of(await session.save(make(ForkSource.of(source))))
         finally:
             await session.close()
 

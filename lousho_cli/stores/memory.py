@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import NotFoundError
 from ..execution.checkpoint import checkpoint_of, record_of
-from ..execution.fork_stores import MakeRecord, fork_name, name_taken
+from ..execution.fork_stores import Forked, ForkSource, MakeRecord, fork_name, name_taken
 from ..execution.kept import KeptSaves
 from ..execution.protocols import StoredApproval
 from ..execution.records import ApprovalDecision, Checkpoint, HistoryEntry, PendingApproval
@@ -89,7 +89,7 @@ class MemoryCheckpoints:
 
     async def fork_session(
         self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
-    ) -> State:
+    ) -> Forked:
         found = self._sessions[session_id].trail.at(seq)
         if found is None:
             raise NotFoundError(f"save {seq} is gone", code="LOUSHO_CHECKPOINT_NOT_FOUND")
@@ -98,9 +98,9 @@ class MemoryCheckpoints:
         fork = _Kept(name, self._limit)
         fork.state = source.as_session(name)
         fork.trail.first = source.seq + 1
-        fork.add(stamp(make(source), source, source.fence))
+        fork.add(stamp(make(ForkSource.of(source)), source, source.fence))
         self._sessions[name] = fork
-        return fork.state
+        return Forked.of(fork.state)
 
     def _free_name(self, session_id: str, wanted: str | None) -> str:
         if wanted is not None:

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ConfigurationError, NotFoundError, StorageError
-from ..execution.kept import not_kept
 from ..execution.messages import JsonObject
 from ..execution.state import Record, State
 from .files import open_file, read_file, real_folder
 from .folder import AgentFolder
-from .history_file import parse_history
 from .ids import decode_id, encode_id
 from .journal import Header, last_record, parse_header
 from .journal_fold import Journal, fold_journal
-from .trail import Save, Trail
+from .trail import Trail
 
 _HEADER_BYTES = 4096
 _LONGEST_HEADER = 64 * 1024
@@ -112,57 +110,10 @@ def read_header(folder: AgentFolder, session_id: str) -> Header | None:
     return header if header is not None and header.session_id == session_id else None
 
 
-def read_state(folder: AgentFolder, session_id: str, limit: int, seq: int | None = None) -> State:
-    """A session now, or at one of its kept saves.
-
-    Raises:
-        NotFoundError: there is no such session or save.
-        StorageError: its file is damaged.
-    """
-    journal = load_journal(folder, session_id, limit)
-    if seq is None:
-        if not journal.state.exists:
-            raise no_session(session_id)
-        return journal.state
-    found = journal.trail.at(seq)
-    if found is None:
-        raise not_kept(session_id, journal.trail.kept_saves(), at=seq)
-    return found[1]
-
-
 def no_session(session_id: str) -> NotFoundError:
     return NotFoundError(
         f"there is no session {session_id!r}", hint="lousho sessions lists the sessions there are"
     )
-
-
-def read_history(folder: AgentFolder, session_id: str, limit: int) -> list[Save]:
-    """The kept saves, newest first: from the history file if it is up to date, else from the journal."""
-    newest = session_summary(folder, session_id)
-    known = _history_file(folder, session_id, limit)
-    # The file may be the one of a deleted session of that name: its numbers may fit, its times do not.
-    if known and newest is not None and (known[-1].seq, known[-1].at) == (newest.seq, newest.at):
-        return known[::-1]
-    return [save for save, _ in load_journal(folder, session_id, limit).trail.newest_first()]
-
-
-def _history_file(folder: AgentFolder, session_id: str, limit: int) -> list[Save] | None:
-    """The saves of the history file, oldest first; None if it cannot be used."""
-    try:
-        content = parse_history(read_file(folder.history(session_id)) or b"")
-        if content["version"] != 1 or content["sessionId"] != session_id or content["limit"] != limit:
-            return None
-        return [_save(entry) for entry in content["entries"]]
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, StorageError):
-        return None
-
-
-def _save(entry: JsonObject) -> Save:
-    return Save(
-        int(entry["seq"]), int(entry["step"]), str(entry["status"]), str(entry["savedAt"]),
-        str(entry["event"]), int(entry["messages"]), int(entry["end"]), tuple(entry.get("tools", ())),
-        entry.get("finishReason"), entry.get("approvalId"), entry.get("note"), tuple(entry.get("failed", ())),
-    )  # fmt: skip
 
 
 def summaries(folder: AgentFolder) -> Iterator[SessionSummary]:

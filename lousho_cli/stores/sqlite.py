@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 
 from ..errors import ConfigurationError, NotFoundError
 from ..execution.checkpoint import checkpoint_of, record_of
-from ..execution.fork_stores import MakeRecord
+from ..execution.fork_stores import Forked, ForkSource, MakeRecord
 from ..execution.kept import KeptSaves
 from ..execution.records import Checkpoint, HistoryEntry
 from ..execution.session import OpenSession, stamp
-from ..execution.state import Record, State, apply
+from ..execution.state import Record, apply
 from .ids import check_id
 from .lease import Lease, lease_free_name
 from .memory import entry_of
@@ -119,13 +119,13 @@ class SqliteCheckpoints:
 
     async def fork_session(
         self, session_id: str, seq: int, new_session_id: str | None, make: MakeRecord
-    ) -> State:
+    ) -> Forked:
         stored = self._read(session_id, self._limit)
         kept = stored.trail.at(seq) if stored is not None else None
         if kept is None:
             raise _gone(seq)
         source = kept[1]
-        record = stamp(make(source), source, source.fence)
+        record = stamp(make(ForkSource.of(source)), source, source.fence)
         name, lease = lease_free_name(self._database.locks, session_id, new_session_id, self._is_stored)
         try:
             forked = apply(source.as_session(name), record)
@@ -134,7 +134,7 @@ class SqliteCheckpoints:
                     raise _gone(seq)
         finally:
             lease.release()
-        return forked
+        return Forked.of(forked)
 
     def _read(self, session_id: str, limit: int) -> StoredSession | None:
         check_id(session_id)

@@ -34,7 +34,7 @@ from lousho_cli.stores import history_file
 from lousho_cli.stores.file import FileCheckpoints
 from lousho_cli.stores.folder import AgentFolder
 from lousho_cli.stores.journal_fold import read_journal
-from lousho_cli.stores.reader import read_history
+from lousho_cli.stores.saves_reader import read_history
 from lousho_cli.testing import DiskState, FileRecording, disk_states, record_files
 from lousho_cli.testing.disk import Torn
 

@@ -28,6 +28,7 @@ from lousho_cli import (
     tool,
 )
 from lousho_cli.execution.checkpoint import checkpoint_of
+from lousho_cli.execution.fork_stores import Forked
 from lousho_cli.execution.session import OpenSession
 from lousho_cli.execution.state import Record, State
 from lousho_cli.stores.file import FileCheckpoints
@@ -192,10 +193,10 @@ class NotedCheckpoints(FileCheckpoints):
     async def open_session(self, session_id: str) -> OpenSession:
         return _NotedSession(await super().open_session(session_id), session_id, self)
 
-    async def fork_session(self, session_id: str, seq: int, new_session_id: Any, make: Any) -> State:
-        state = await super().fork_session(session_id, seq, new_session_id, make)
-        self.add(str(state.session_id), "fork", state, keep_history=False)
-        return state
+    async def fork_session(self, session_id: str, seq: int, new_session_id: Any, make: Any) -> Forked:
+        forked = await super().fork_session(session_id, seq, new_session_id, make)
+        self.add(forked.session_id, "fork", forked.read(), keep_history=False)
+        return forked
 
     def lock(self, session_id: str) -> Path:
         return self._folder.lock(session_id)

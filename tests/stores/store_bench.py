@@ -17,7 +17,8 @@ from lousho_cli.execution.protocols import ModelRequest
 from lousho_cli.execution.state import State
 from lousho_cli.stores.folder import agent_folder
 from lousho_cli.stores.journal_fold import read_journal
-from lousho_cli.stores.reader import SessionSummary, read_history, summaries
+from lousho_cli.stores.reader import SessionSummary, summaries
+from lousho_cli.stores.saves_reader import read_history
 from lousho_cli.stores.trail import Save
 from lousho_cli.testing import ScriptedModel
 

@@ -17,7 +17,9 @@ from lousho_cli import ApprovalDecision
 from lousho_cli.errors import NotFoundError
 from lousho_cli.stores import files
 from lousho_cli.stores.approvals_reader import decision_data, pending_here, request_data, undecided
-from lousho_cli.stores.reader import load_journal, read_history, read_state, session_summary, summaries
+from lousho_cli.stores.journal_fold import fold_journal
+from lousho_cli.stores.reader import load_journal, session_summary, summaries
+from lousho_cli.stores.saves_reader import read_history, read_state
 
 READ = """
 import json, sys
@@ -211,3 +213,25 @@ def test_lines_longer_than_one_read_are_read_in_few(bench: Bench, monkeypatch: p
     assert journal.end == size
     # A line longer than one read is read again, by a larger one.
     assert sum(read) < 3 * size
+
+
+def test_a_runner_that_goes_on_while_its_session_is_read_leaves_no_damage_to_see(bench: Bench) -> None:
+    bench.run()
+    path = bench.journal()
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    begun = len(b"".join(lines[:3]))
+
+    class Growing:
+        """Shows less of the file at each of the first reads: the save is half written, then more follow."""
+
+        looks = 0
+
+        def read(self, offset: int, length: int) -> bytes:
+            self.looks += 1
+            there = whole if self.looks > 2 else whole[: begun + 20] + bytes(len(whole) - begun - 20)
+            return there[offset : offset + length]
+
+    journal = fold_journal(path, Growing().read, "s", 50)
+    assert journal.state.seq == len(lines) - 1
+    assert journal.end == len(whole)
