@@ -4,57 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ..execution.unset import UNSET
+from .drift_rules import DriftTable
+from .part import Amount, Count, Part, Text, Texts, listed
 
 ToolAnswers = Literal["live", "recorded", "stub"]
-
-
-def _listed(value: object) -> object:
-    """One text where a list of texts may stand."""
-    return [value] if isinstance(value, str) else value
-
-
-def _number(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("it takes a number")
-    return value
-
-
-Text = Annotated[str, Field(min_length=1)]
-Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
-Count = Annotated[int, BeforeValidator(_number), Field(ge=0)]
-Amount = Annotated[float, BeforeValidator(_number), Field(ge=0, allow_inf_nan=False)]
-
-
-class Part(BaseModel):
-    """Base of the tables of an eval file. An unknown key is an error that names the likely one."""
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
-    read_before: ClassVar[tuple[str, ...]] = ()
-    """Keys that the reader of the file has dealt with, for the hint."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, values: Any) -> Any:
-        if isinstance(values, Mapping):
-            for key in values:
-                if key not in cls.model_fields:
-                    raise _unknown_key(str(key), [*cls.model_fields, *cls.read_before])
-        return values
-
-
-def _unknown_key(key: str, known: list[str]) -> PydanticCustomError:
-    close = get_close_matches(key, known, n=1)
-    hint = f"known keys: {', '.join(known)}"
-    if close:
-        hint = f"did you mean {close[0]!r}? {hint}"
-    return PydanticCustomError("unknown_key", "unknown key {key}", {"key": key, "hint": hint})
 
 
 class Turn(Part):
@@ -203,17 +162,19 @@ class Case(Part):
         tools: where tools' answers come from; None leaves it to how the eval is run.
         stubs: the answers where `tools` is `stub`.
         expect: what is expected.
+        drift: what makes a run another one, over what the eval says.
     """
 
     read_before = ("dataset",)
 
     label: Text
-    input: Annotated[Input, BeforeValidator(_listed), Field(min_length=1)]
+    input: Annotated[Input, BeforeValidator(listed), Field(min_length=1)]
     business_state: Any = UNSET
     decisions: Decisions = Field(default_factory=dict)
     tools: ToolAnswers | None = None
     stubs: tuple[Stub, ...] = ()
     expect: Expectations = Field(default_factory=Expectations)
+    drift: DriftTable = Field(default_factory=DriftTable)
 
     @model_validator(mode="after")
     def _stubs_are_used(self) -> Case:
@@ -223,8 +184,9 @@ class Case(Part):
 
 
 class Eval(Part):
-    """The cases of an eval file."""
+    """The cases of an eval file, and what makes a run of one of them another one."""
 
     name: Text
     tags: Texts = ()
+    drift: DriftTable = Field(default_factory=DriftTable)
     cases: Annotated[tuple[Case, ...], Field(min_length=1)]

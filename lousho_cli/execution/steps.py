@@ -158,12 +158,13 @@ def _arguments(a: Sequence[StepCall], b: Sequence[StepCall]) -> Iterator[Differe
     for one, other in zip(a, b, strict=False):
         if one.name != other.name:
             return
-        before, now = _shown(one), _shown(other)
+        before, now = shown_call(one), shown_call(other)
         if before != now:
             yield Difference("args", before, now)
 
 
-def _shown(tool: StepCall) -> str:
+def shown_call(tool: StepCall) -> str:
+    """A call as runs are compared in words: `lookup_order {"orderId":"42"}`."""
     args = json.dumps(tool.args, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     try:
         args.encode()

@@ -60,9 +60,9 @@ def _shared(
 def first_difference(recorded: CanonicalRequest, asked: CanonicalRequest) -> Difference | None:
     """Where two requests part first: in the messages, else in the tools, else in the settings."""
     return (
-        _difference(recorded.all_messages(), asked.all_messages(), "messages")
-        or _difference(_by_name(recorded.tools), _by_name(asked.tools), "tools")
-        or _difference(recorded.settings, asked.settings, "settings")
+        difference(recorded.all_messages(), asked.all_messages(), "messages")
+        or difference(_by_name(recorded.tools), _by_name(asked.tools), "tools")
+        or difference(recorded.settings, asked.settings, "settings")
     )
 
 
@@ -70,7 +70,8 @@ def _by_name(tools: list[JsonObject]) -> JsonObject:
     return {str(tool.get("name")): tool.get("parameters") for tool in tools}
 
 
-def _difference(recorded: Any, asked: Any, path: str) -> Difference | None:
+def difference(recorded: Any, asked: Any, path: str) -> Difference | None:
+    """Where two JSON values part first; `path` is where they stand."""
     while not _same(recorded, asked):
         if isinstance(recorded, dict) and isinstance(asked, dict):
             keys = [*recorded, *(key for key in asked if key not in recorded)]

@@ -36,6 +36,15 @@ _TEMPORARY_FOLDERS = (
     r"[A-Za-z]:[\\/]Users[\\/][^\\/\s\"']+[\\/]AppData[\\/]Local[\\/]Temp",
     r"[A-Za-z]:[\\/](?:Windows[\\/])?Temp",
 )
+KNOWN = (
+    ("ids of tool calls", "call_1, call_2, ... by their place"),
+    ("UUIDs", "<uuid>"),
+    ("instants with seconds", "<instant>"),
+    ("paths in a folder for temporary files", "<tmp>"),
+    ("lengths of time", "<duration>"),
+)
+"""What is replaced, in words, and what it becomes."""
+
 _TEMPORARY_NAME = re.compile(r"^tmp\w{6,}|\d{4,}")
 
 
