@@ -57,7 +57,7 @@ def eval(
     record: Annotated[bool, typer.Option("--record", help="Keep what the model and tools answer.")] = False,
     runs: Annotated[
         int | None,
-        typer.Option("--runs", min=1, metavar="N", help="With --record: record this many runs of each case."),
+        typer.Option("--runs", min=1, metavar="N", help="Runs of each case to record or to compare."),
     ] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Play recordings; ask no model.")] = False,
     drift: Annotated[
@@ -123,6 +123,8 @@ def _mode(given: dict[Mode, bool], runs: int | None) -> Mode:
         flags = " and ".join(f"--{mode}" for mode in asked)
         raise ConfigurationError(f"{flags} exclude each other", hint="give one of them")
     mode: Mode = asked[0] if asked else "run"
-    if runs is not None and mode != "record":
-        raise ConfigurationError("--runs says how many runs to record", hint="add --record")
+    if runs is not None and mode not in ("record", "drift"):
+        raise ConfigurationError(
+            "--runs says how many runs to record or to compare", hint="add --record or --drift"
+        )
     return mode

@@ -19,7 +19,7 @@ from ..evals.selection import Chosen, all_cases, select, unknown_name
 from ..evals.stage import Stage
 from ..evals.suite import Order, evals_of, remember, run_suite
 from ..render.console import surface_for
-from ..render.evals import Progress, show_report, summary
+from ..render.evals import Progress, rules_of, show_report, summary
 from ..render.text import escape_json
 from .errors import FAILED, NOTHING_DONE
 from .eval import EvalFlags
@@ -131,3 +131,6 @@ def _show(place: Place, report: Report, stdout: TextIO) -> None:
     sys.stderr.flush()
     if not place.options.quiet:
         notice(summary(data))
+        if report.mode == "drift" and report.compared:
+            for line in rules_of(data):
+                notice(line)

@@ -1,6 +1,6 @@
-"""What an agent was when a run was recorded, and is now, as its first requests tell: model, instructions, tools.
+"""In what an agent is another one than at a recording: its model, instructions, tools and settings. Pure.
 
-Pure.
+The first requests of the two runs tell.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _instructions(request: CanonicalRequest) -> str:
 
 def _first_line(old: str, new: str) -> str:
     """The first line that differs."""
-    lines = zip_longest(old.splitlines(), new.splitlines())
+    lines = zip_longest(old.split("\n"), new.split("\n"))
     number, (was, is_now) = next((n, pair) for n, pair in enumerate(lines, 1) if pair[0] != pair[1])
     return f"line {number} was {_shown(was)}, is {_shown(is_now)}"
 
@@ -64,7 +64,9 @@ def _tools(before: dict[str, JsonObject], after: dict[str, JsonObject]) -> Itera
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
     for name in gone:
-        twin = next((each for each in new if canonical_json(after[each]) == canonical_json(before[name])), None)
+        twin = next(
+            (each for each in new if canonical_json(after[each]) == canonical_json(before[name])), None
+        )
         if twin is None:
             yield f"tool {name} is gone"
         else:

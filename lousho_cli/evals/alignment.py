@@ -1,7 +1,8 @@
 """The best way to pair the calls of two runs: the one whose pairs are most alike in all. Pure.
 
-What may be paired depends on the order that counts. `strict`: pairs do not cross. `step`: steps are paired in
-order, calls of two paired steps in any order; or as in `strict`, if that is better. `any`: every call with any.
+What may be paired depends on the order that counts. `strict`: pairs do not cross. `step`: steps are paired
+in order, calls of two paired steps in any order; or as in `strict`, if that is better. `any`: every call
+with any.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def best_pairs(
     """Index pairs of calls of the same tool, by the first index; no call is in two of them."""
     if order == "any":
         return sorted(_assigned(a, b, similarity))
-    pairs = _in_order(a, b, lambda one, other: similarity(one, other), lambda call: call.key)
+    pairs = _in_order(a, b, similarity, lambda call: call.key)
     if order == "step":
         by_step = _step_by_step(a, b, similarity)
         if _worth(a, b, by_step, similarity) > _worth(a, b, pairs, similarity):
@@ -125,7 +126,7 @@ def _take_equal(a: Sequence[PlainCall], b: Sequence[PlainCall], left: list[int],
 
 
 def _cheapest(costs: list[list[float]]) -> Pairs:
-    """The assignment of rows to columns that costs least: shortest augmenting paths (Jonker and Volgenant)."""
+    """The assignment of rows to columns that costs least, by shortest augmenting paths."""
     if not costs or not costs[0]:
         return []
     if len(costs) > len(costs[0]):
@@ -137,7 +138,11 @@ def _cheapest(costs: list[list[float]]) -> Pairs:
     for row in range(1, rows + 1):
         owner[0] = row
         column = 0
-        shortest, came_from, done = [float("inf")] * (columns + 1), [0] * (columns + 1), [False] * (columns + 1)
+        shortest, came_from, done = (
+            [float("inf")] * (columns + 1),
+            [0] * (columns + 1),
+            [False] * (columns + 1),
+        )
         while owner[column]:
             done[column] = True
             here, step, following = owner[column], float("inf"), 0

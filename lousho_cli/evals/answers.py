@@ -79,7 +79,8 @@ class RecordedAnswers:
     Args:
         recorded: what was recorded.
         nearest: whether a call that was never recorded gets the answer of the closest call of its tool, used
-            or not, instead of ending the run.
+            or not, instead of ending the run. A tool that was never called gets that of another with the very
+            same arguments, as it may have a new name; else its call fails, and the run goes on.
     """
 
     def __init__(self, recorded: Iterable[ToolAnswer], *, nearest: bool) -> None:
@@ -93,6 +94,9 @@ class RecordedAnswers:
             self._left.remove(found)
         elif self._nearest:
             found = _exact(self._all, path, tool, args) or self._closest(path, tool, args)
+            found = found or self._renamed(path, tool, args)
+        if found is None and self._nearest:
+            raise KnownFailure("not-run", self._missing(path, tool, args))
         if found is None:
             raise PropagatingToolError(self._missing(path, tool, args), code="LOUSHO_EVALS_NO_ANSWER")
         if found.error is not None:
@@ -103,6 +107,11 @@ class RecordedAnswers:
         candidates = [each for each in self._all if (each.path, each.tool) == (path, tool.name)]
         near = closest([StepCall(each.tool, each.args) for each in candidates], tool.name, args)
         return next((each for each in candidates if near is not None and each.args is near.args), None)
+
+    def _renamed(self, path: Path, tool: Tool, args: JsonObject) -> ToolAnswer | None:
+        wanted = canonical(args)
+        fitting = (each for each in self._left if each.path == path and canonical(each.args) == wanted)
+        return next(fitting, None)
 
     def _missing(self, path: Path, tool: Tool, args: JsonObject) -> str:
         call = f"{tool.name} {shown(args)}"

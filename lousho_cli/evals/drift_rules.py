@@ -15,7 +15,9 @@ RuleKind = Literal["equal", "ignore", "text", "set", "judged", "within", "fields
 EVERY_TOOL = "*"
 
 _WORDS = ("equal", "ignore", "text", "set", "judged")
-_EXPECTED = f"it takes {', '.join(repr(word) for word in _WORDS)}, {{ within = NUMBER }}, or a rule for each field"
+_EXPECTED = (
+    f"it takes {', '.join(repr(word) for word in _WORDS)}, {{ within = NUMBER }}, or a rule for each field"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,9 @@ class Rule:
     """How two values of an argument are compared.
 
     Attributes:
-        kind: `equal` by value; `ignore` not at all; `text` as texts without case and space; `set` lists in any
-            order; `judged` by a model, where they are not equal; `within` as numbers; `fields` each by its own.
+        kind: `equal` by value; `ignore` not at all; `text` as texts without case and space; `set` lists in
+            any order; `judged` by a model, where they are not equal; `within` as numbers; `fields` each by
+            its own.
         tolerance: the largest difference of numbers that are the same.
         fields: rules of an object's fields; those without a rule must be equal.
     """
@@ -98,7 +101,7 @@ class Strictness:
 
     def described(self) -> list[tuple[str, str]]:
         """The rules in words, for reports: what, and how it is compared."""
-        found = [("order of calls", self.order)] if self.order != "strict" else []
+        found: list[tuple[str, str]] = [("order of calls", self.order)] if self.order != "strict" else []
         found += [(tool, "ignored") for tool in sorted(self.ignored)]
         for tool, rule in sorted(self.tools.items()):
             found += _described(tool, rule)

@@ -19,6 +19,12 @@ def to_junit(report: Report) -> bytes:
         cases = list(results)
         suite = ElementTree.SubElement(root, "testsuite", _counts(f"{agent}: {name}", cases, report))
         suite.set("timestamp", report.started_at.removesuffix("Z").partition("+")[0])
+        if report.compared:
+            properties = ElementTree.SubElement(suite, "properties")
+            for what, becomes in report.normalised:
+                ElementTree.SubElement(
+                    properties, "property", {"name": "not compared", "value": _clean(f"{what} ({becomes})")}
+                )
         suite.extend(_test_case(case, report) for case in cases)
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -41,6 +47,10 @@ def _test_case(result: CaseResult, report: Report) -> ElementTree.Element:
     elif result.status == "skipped":
         ElementTree.SubElement(case, "skipped", {"message": "nothing is recorded"})
     told = [f"drift: {each.field}: {each.committed} -> {each.current}" for each in result.drift]
+    if result.comparison is not None:
+        counts = result.comparison.stability.to_json()
+        told += [f"flaky: {counts}"] * result.is_flaky
+        told += [f"agent: {change}" for change in result.comparison.agent_changes]
     told += [f"soft: {each.check}: {each.message}" for each in result.warnings]
     if told:
         ElementTree.SubElement(case, "system-out").text = _clean("\n".join(told))

@@ -1,8 +1,8 @@
 """How alike two runs are: a score, the calls that are missing, extra and changed, and what drifted. Pure.
 
-The score is twice what the best pairs of calls are worth, by the number of calls of both runs: a pair of equal
-calls is worth 1, a pair of calls of one tool with other arguments 0.5 to 1. It is symmetric; 1 for runs with the
-same calls, both without any included; 0 where no tool is called in both.
+The score is twice what the best pairs of calls are worth, by the number of calls of both runs: a pair of
+equal calls is worth 1, a pair of calls of one tool with other arguments 0.5 to 1. It is symmetric; 1 for
+runs with the same calls, two without any included; 0 where no tool is called in both.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ def _other_calls(
         yield Difference("tools", " > ".join(names_a), " > ".join(names_b))
     elif unpaired:
         # The same tools in the same order, but equal calls are not in the same places.
-        changed = [ChangedCall(x.call, y.call) for x, y in zip(a, b, strict=True) if same.similarity(x, y) < 1]
+        changed = [
+            ChangedCall(x.call, y.call) for x, y in zip(a, b, strict=True) if same.similarity(x, y) < 1
+        ]
     for change in changed:
         yield Difference("args", shown_call(change.committed), shown_call(change.current))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from ..errors import CassetteError
-from ..execution.steps import Difference, Step, StepCall, Trajectory, drift
+from ..execution.steps import Step, StepCall, Trajectory
 from ..providers.cassette import Cassette, CassetteRun
 from ..providers.redaction import Redactor
 from .answers import ToolAnswer
@@ -107,12 +107,18 @@ def write_recording(path: Path, runs: Sequence[RecordedRun]) -> None:
     Cassette([run.turns for run in runs]).save(path)
 
 
-def smallest_drift(
-    committed: Sequence[RecordedRun], current: Outcome, *, usage: bool
-) -> tuple[Difference, ...]:
-    """In what a run differs from the recorded run that comes closest; nothing if it is as one of them."""
-    now = current.trajectory(usage=usage)
-    return min((tuple(drift(run.trajectory, now)) for run in committed), key=len, default=())
+def trajectory_of(outcome: Outcome, *, usage: bool) -> Trajectory:
+    """The way a run took, keys and tokens taken out as in a recording; with `usage` its tokens count too."""
+    way = outcome.trajectory(usage=usage)
+    redacted = Redactor()
+    steps = [
+        Step(
+            redacted.text(step.text),
+            tuple(StepCall(call.name, redacted.value(call.args)) for call in step.tools),
+        )
+        for step in way.steps
+    ]
+    return replace(way, steps=steps)
 
 
 def _read(turns: CassetteRun, path: Path) -> RecordedRun:

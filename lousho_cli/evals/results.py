@@ -7,13 +7,54 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .._version import __version__
-from ..execution.steps import Difference
+from ..execution.steps import Difference, Step
+from ..providers.cassette_volatile import KNOWN
 from .outcome import Failure
+from .stability import Stability
 
 Mode = Literal["run", "record", "replay", "drift"]
 Status = Literal["passed", "failed", "skipped"]
 
 Ending = Literal["passed", "failed", "nothing-done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A case held against its recording.
+
+    Attributes:
+        stability: the verdict and the scores.
+        committed, current: the steps of the two runs that are shown: the new run that is least like any
+            recorded one, and the recorded one that comes closest to it.
+        agent_changes: in what the agent is another one than at the recording, in words.
+        rules: how the case is compared where not all must be equal: what, and how.
+    """
+
+    stability: Stability
+    committed: Sequence[Step]
+    current: Sequence[Step]
+    agent_changes: Sequence[str] = ()
+    rules: Sequence[tuple[str, str]] = ()
+
+    @property
+    def parts(self) -> bool:
+        """Whether the two runs that are shown differ."""
+        return not self.stability.likeness.alike
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            **self.stability.to_json(),
+            "agentChanges": [*self.agent_changes],
+            "rules": [{"what": what, "how": how} for what, how in self.rules],
+        }
+        if self.parts:
+            data["parting"] = {
+                **self.stability.likeness.to_json(),
+                "differences": [each._asdict() for each in self.stability.likeness.drift],
+                "committed": [step.to_json() for step in self.committed],
+                "current": [step.to_json() for step in self.current],
+            }
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +69,7 @@ class CaseResult:
         failures: gates that do not hold, and what kept the case from being played.
         warnings: soft checks that do not hold.
         score: the share of soft checks that hold; None without any.
-        drift: in what it differs from its recording.
-        compared: whether it was compared with a recording.
+        comparison: how it holds against its recording; None if it was not compared.
         runs: how many recorded runs it was held against, or that were recorded.
         seconds: how long it took.
     """
@@ -41,8 +81,7 @@ class CaseResult:
     failures: tuple[Failure, ...] = ()
     warnings: tuple[Failure, ...] = ()
     score: float | None = None
-    drift: tuple[Difference, ...] = ()
-    compared: bool = False
+    comparison: Comparison | None = None
     runs: int = 0
     seconds: float = 0.0
 
@@ -50,6 +89,21 @@ class CaseResult:
     def key(self) -> str:
         """Names the case in its workspace."""
         return f"{self.agent}/{self.eval}/{self.case}"
+
+    @property
+    def compared(self) -> bool:
+        return self.comparison is not None
+
+    @property
+    def is_flaky(self) -> bool:
+        return self.comparison is not None and self.comparison.stability.verdict == "flaky"
+
+    @property
+    def drift(self) -> Sequence[Difference]:
+        """In what it differs from its recording; nothing unless it drifted."""
+        if self.comparison is None or self.comparison.stability.verdict != "drifted":
+            return ()
+        return self.comparison.stability.likeness.drift
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {
@@ -67,6 +121,8 @@ class CaseResult:
         }
         if self.score is not None:
             data["score"] = self.score
+        if self.comparison is not None:
+            data["comparison"] = self.comparison.to_json()
         return data
 
 
@@ -80,6 +136,7 @@ class Report:
         left_out: how many were not begun, because an earlier one failed.
         started_at, finished_at: UTC, ISO 8601.
         strict: drift, and cases without a recording, fail.
+        volatile: the regular expressions of the user's own that were replaced before comparing.
     """
 
     mode: Mode
@@ -88,6 +145,7 @@ class Report:
     started_at: str
     finished_at: str
     strict: bool = False
+    volatile: Sequence[str] = ()
 
     def count(self, status: Status) -> int:
         return sum(result.status == status for result in self.results)
@@ -101,6 +159,10 @@ class Report:
         return sum(bool(result.drift) for result in self.results)
 
     @property
+    def flaky(self) -> int:
+        return sum(result.is_flaky for result in self.results)
+
+    @property
     def ending(self) -> Ending:
         """Whether all gates hold. Nothing is done where nothing was run, or under drift nothing compared."""
         nothing_run = self.count("skipped") == len(self.results)
@@ -108,6 +170,11 @@ class Report:
         if not self.count("failed") and (nothing_run or nothing_compared):
             return "nothing-done"
         return "failed" if any(map(self.problems_of, self.results)) else "passed"
+
+    @property
+    def normalised(self) -> list[tuple[str, str]]:
+        """What is replaced before runs are compared, and by what."""
+        return [*KNOWN, *((pattern, "<volatile>") for pattern in self.volatile)]
 
     def problems_of(self, result: CaseResult) -> list[str]:
         """Why a case is not green, in words; nothing if it is."""
@@ -132,4 +199,6 @@ class Report:
             "leftOut": self.left_out,
             "compared": self.compared,
             "drifted": self.drifted,
+            "flaky": self.flaky,
+            "normalised": [{"what": what, "becomes": becomes} for what, becomes in self.normalised],
         }

@@ -63,7 +63,11 @@ class Sameness:
         """A call as it is compared."""
         given = call.args if isinstance(call.args, dict) else {"": call.args}
         rule = self.rules.rule(call.name)
-        args = {} if rule.kind == "ignore" else _without_noise(self._fields(rule), mapped(given, self._volatile.text))
+        args = (
+            {}
+            if rule.kind == "ignore"
+            else _without_noise(self._fields(rule), mapped(given, self._volatile.text))
+        )
         return PlainCall(step, call, args, f"{call.name} {canonical(args)}")
 
     def similarity(self, a: PlainCall, b: PlainCall) -> float:
@@ -78,7 +82,9 @@ class Sameness:
         names = a.args.keys() | b.args.keys()
         rules = self._fields(self.rules.rule(a.name)).fields
         same = sum(
-            name in a.args and name in b.args and self._same(rules.get(name, EQUAL), a.args[name], b.args[name])
+            name in a.args
+            and name in b.args
+            and self._same(rules.get(name, EQUAL), a.args[name], b.args[name])
             for name in names
         )
         return 0.5 + 0.5 * same / len(names)

@@ -5,8 +5,8 @@
   sides no two runs are alike either, and recorded and new runs are as similar as the runs of one side.
 - *drifted*: no new run is like any recorded run.
 
-Exchanging the two sides changes nothing. A way that only one side took is no alarm as long as they share one, so
-the noise of an unchanged agent raises none once its usual ways are recorded.
+Exchanging the two sides changes nothing. A way that only one side took is no alarm as long as they share one,
+so the noise of an unchanged agent raises none once its usual ways are recorded.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Stability:
 def stability(recorded: Sequence[Trajectory], new: Sequence[Trajectory], compare: Compare) -> Stability:
     """Hold new runs, at least one, against recorded ones, at least one."""
     table = [[compare(old, now) for old in recorded] for now in new]
-    best = [min(range(len(recorded)), key=lambda old, row=row: _distance(row[old])) for row in table]
+    best = [_closest(row) for row in table]
     furthest = max(range(len(new)), key=lambda now: _distance(table[now][best[now]]))
     as_recorded = sum(any(each.alike for each in row) for row in table)
     return Stability(
@@ -97,6 +97,11 @@ def _verdict(
         return "drifted"
     usual = min(fmean(each.score for each in side) for side in within)
     return "flaky" if fmean(each.score for each in across) >= usual else "drifted"
+
+
+def _closest(row: Sequence[Likeness]) -> int:
+    """The number of the recorded run that comes closest."""
+    return min(range(len(row)), key=lambda old: _distance(row[old]))
 
 
 def _distance(likeness: Likeness) -> tuple[bool, float, int]:

@@ -12,13 +12,27 @@ from ..execution.protocols import Provider
 from ..loading import load_from_workspace
 from ..providers.cassette import CassetteRun, slug
 from ..providers.cassette_model import Tape
+from ..providers.cassette_volatile import Volatile
+from .agent_changes import agent_changes
 from .answers import AnswerLog, Answers, RecordedAnswers, StubAnswers, answered
 from .checks import Verdict, judge
+from .drift_rules import strictness
+from .likeness import likeness
 from .outcome import Failure, Outcome
 from .playing import Player, Script
-from .recordings import RecordedRun, read_recording, recorded_run, smallest_drift, write_recording
-from .results import CaseResult, Mode
+from .recordings import RecordedRun, read_recording, recorded_run, trajectory_of, write_recording
+from .results import CaseResult, Comparison, Mode
+from .same_calls import Sameness
 from .selection import Chosen
+from .stability import stability
+
+
+@dataclass(frozen=True, slots=True)
+class _NewRun:
+    """A run and its recording; None where it did not come to its end."""
+
+    outcome: Outcome
+    recorded: RecordedRun | None
 
 
 @dataclass(frozen=True)
@@ -30,7 +44,7 @@ class Stage:
         mode: `run` asks the model and runs the tools; `record` keeps what they say; `replay` asks neither;
             `drift` asks the model and compares the way it goes with the recorded one.
         prefer_recorded: `run` replays a case that has a recording.
-        runs: how many runs `record` keeps.
+        runs: how many runs `record` keeps, or `drift` compares.
         usage: tokens are compared too.
         volatile: regular expressions of texts that make no difference to a recording.
     """
@@ -77,45 +91,68 @@ class Stage:
         self, chosen: Chosen, script: Script, before: Sequence[RecordedRun], file: Path
     ) -> CaseResult:
         """Keep runs that pass. One that does not pass leaves the earlier recording as it is."""
-        kept: list[RecordedRun] = []
-        outcomes: list[Outcome] = []
-        answers = StubAnswers(chosen.case.stubs) if chosen.case.tools == "stub" else None
-        for _ in range(self.runs):
-            tape, log = Tape(CassetteRun(), "record", volatile=self.volatile), AnswerLog()
-            outcome = await self._player(chosen, answers, tape).play(script, observer=log.observe)
-            outcomes.append(outcome)
-            if outcome.problem is None:
-                kept.append(recorded_run(tape.run, log.answers, outcome))
-        result = _result(chosen, [judge(chosen.case.expect, outcome) for outcome in outcomes])
+        runs = [await self._new_run(chosen, script, _stubs(chosen)) for _ in range(self.runs)]
+        result = _result(chosen, [judge(chosen.case.expect, run.outcome) for run in runs])
         if result.status == "failed":
             return result
+        kept = [run.recorded for run in runs if run.recorded is not None]
         write_recording(file, kept)
-        changes = [smallest_drift(before, outcome, usage=self.usage) for outcome in outcomes]
-        return replace(result, drift=max(changes, key=len), compared=bool(before), runs=len(kept))
+        return replace(result, comparison=self._comparison(chosen, before, runs), runs=len(kept))
 
     async def _replay(self, chosen: Chosen, script: Script, recorded: Sequence[RecordedRun]) -> CaseResult:
         if not recorded:
             return _not_recorded(chosen)
-        verdicts, drifts = [], []
+        verdicts, compared = [], []
         for run in recorded:
             tape = Tape(run.turns, "replay", name=f"the recording of {chosen.name}", volatile=self.volatile)
             answers = _answers(chosen, [run], nearest=False)
             outcome = await self._player(chosen, answers, tape).play(script)
             verdicts.append(judge(chosen.case.expect, outcome))
-            if outcome.problem is None:
-                drifts.append(smallest_drift([run], outcome, usage=self.usage))
-        result = replace(_result(chosen, verdicts), compared=True, runs=len(recorded))
-        return replace(result, drift=max(drifts, key=len, default=()))
+            compared.append(self._comparison(chosen, [run], [_NewRun(outcome, run)]))
+        worst = max(
+            (each for each in compared if each is not None),
+            key=lambda each: len(each.stability.likeness.drift),
+            default=None,
+        )
+        return replace(_result(chosen, verdicts), comparison=worst, runs=len(recorded))
 
     async def _drift(self, chosen: Chosen, script: Script, recorded: Sequence[RecordedRun]) -> CaseResult:
         if not recorded:
             return _not_recorded(chosen)
-        answers = _answers(chosen, recorded, nearest=True)
-        outcome = await self._player(chosen, answers).play(script)
-        result = replace(_result(chosen, [judge(chosen.case.expect, outcome)]), runs=len(recorded))
+        runs = [
+            await self._new_run(chosen, script, _answers(chosen, recorded, nearest=True))
+            for _ in range(self.runs)
+        ]
+        result = _result(chosen, [judge(chosen.case.expect, run.outcome) for run in runs])
+        return replace(result, comparison=self._comparison(chosen, recorded, runs), runs=len(recorded))
+
+    async def _new_run(self, chosen: Chosen, script: Script, answers: Answers | None) -> _NewRun:
+        """Ask the model anew, and keep what it and the tools say."""
+        tape, log = Tape(CassetteRun(), "record", volatile=self.volatile), AnswerLog()
+        outcome = await self._player(chosen, answers, tape).play(script, observer=log.observe)
         if outcome.problem is not None:
-            return result
-        return replace(result, drift=smallest_drift(recorded, outcome, usage=self.usage), compared=True)
+            return _NewRun(outcome, None)
+        return _NewRun(outcome, recorded_run(tape.run, log.answers, outcome))
+
+    def _comparison(
+        self, chosen: Chosen, recorded: Sequence[RecordedRun], runs: Sequence[_NewRun]
+    ) -> Comparison | None:
+        """The runs that came to their end held against the recorded ones."""
+        ended = [run for run in runs if run.outcome.problem is None and run.recorded is not None]
+        if not recorded or not ended:
+            return None
+        rules = strictness(chosen.file.eval.drift, chosen.case.drift)
+        compare = partial(likeness, same=Sameness(rules, Volatile(self.volatile)))
+        new = [trajectory_of(run.outcome, usage=self.usage) for run in ended]
+        found = stability([run.trajectory for run in recorded], new, compare)
+        shown, closest = ended[found.furthest], recorded[found.closest]
+        return Comparison(
+            found,
+            closest.trajectory.steps,
+            new[found.furthest].steps,
+            agent_changes(closest.turns, shown.recorded.turns) if shown.recorded is not None else (),
+            rules.described(),
+        )
 
     def _player(self, chosen: Chosen, answers: Answers | None, tape: Tape | None = None) -> Player:
         """The agent, loaded anew: no case sees what another left in its tools' modules."""
@@ -140,6 +177,11 @@ def _answers(chosen: Chosen, recorded: Sequence[RecordedRun], *, nearest: bool) 
     if chosen.case.tools == "stub":
         return StubAnswers(chosen.case.stubs)
     return RecordedAnswers([each for run in recorded for each in run.answers], nearest=nearest)
+
+
+def _stubs(chosen: Chosen) -> Answers | None:
+    """What answers in the place of the tools while a case is recorded."""
+    return StubAnswers(chosen.case.stubs) if chosen.case.tools == "stub" else None
 
 
 def _not_recorded(chosen: Chosen) -> CaseResult:

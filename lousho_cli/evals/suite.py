@@ -69,7 +69,8 @@ async def run_suite(
         on_result=on_result,
         is_last=lambda result: order.stop_at_failure and result.status == "failed",
     )
-    return Report(stage.mode, results, len(chosen) - len(results), started, _now(), order.strict)
+    left_out = len(chosen) - len(results)
+    return Report(stage.mode, results, left_out, started, _now(), order.strict, stage.volatile)
 
 
 def remember(workspace: Path, report: Report) -> None:

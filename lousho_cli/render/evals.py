@@ -25,19 +25,25 @@ _DRIFT_COLUMNS = (
 def show_report(surface: Surface, report: Mapping[str, Any]) -> None:
     """Print a report: each case, what is wrong with it, and in what it differs from its recording.
 
-    In a pipe each finding is one line of tab-separated fields: `passed`, `failed`, `skipped`, `soft` or
-    `drift`, eval, case, and what is to be said; of drift the field, what it was, and what it is.
+    In a pipe each finding is one line of tab-separated fields: `passed`, `failed`, `skipped`, `soft`,
+    `flaky`, `drift` or `parted`, eval, case, and what is to be said; of drift the field, what it was, and
+    what it is; of where it parted the step and how similar the runs are. Last, `agent`, its name, and in what
+    it changed.
     """
     cases: Sequence[Result] = report["cases"]
     if surface.terminal:
         _show_cases(surface, cases)
         _show_drift(surface, cases)
+        _show_partings(surface, cases)
+        _show_agents(surface, cases)
         return
     for case in cases:
         for kind, *fields in _findings(case):
             surface.line(
                 kind, escape_line(case["eval"]), escape_line(case["case"]), *map(escape_line, fields)
             )
+    for agent, change in _agent_changes(cases):
+        surface.line("agent", escape_line(agent), escape_line(change))
 
 
 class Progress:
@@ -84,6 +90,7 @@ def summary(report: Mapping[str, Any]) -> str:
     parts += [f"{report['leftOut']} not begun"] * bool(report["leftOut"])
     if report["mode"] != "run" or report["compared"]:
         parts += [f"{report['compared']} compared", f"{report['drifted']} drifted"]
+        parts += [f"{report['flaky']} flaky"] * bool(report["flaky"])
     return ", ".join(parts)
 
 
@@ -98,6 +105,11 @@ def _findings(case: Result) -> Iterator[tuple[str, ...]]:
         yield "soft", warning["check"], warning["message"]
     for drift in case["drift"]:
         yield "drift", drift["field"], drift["committed"], drift["current"]
+    comparison = case.get("comparison", {})
+    if comparison.get("verdict") == "flaky":
+        yield "flaky", counts(comparison)
+    if comparison.get("parting"):
+        yield "parted", str(comparison["parting"]["partedAt"] or ""), f"{comparison['similarity']:.2f}"
 
 
 def _show_cases(surface: Surface, cases: Sequence[Result]) -> None:
@@ -110,7 +122,10 @@ def _show_cases(surface: Surface, cases: Sequence[Result]) -> None:
         surface.console.print(
             Text.assemble((surface.mark(mark), style), f" {name}", (note, "dim")), soft_wrap=True
         )
-        for kind, check, message in (found for found in _findings(case) if len(found) == 3):
+        if case.get("comparison", {}).get("verdict") == "flaky":
+            line = Text.assemble("    ", ("flaky: ", "yellow"), counts(case["comparison"]))
+            surface.console.print(line, soft_wrap=True)
+        for kind, check, message in (found for found in _findings(case) if found[0] in ("failed", "soft")):
             color = "red" if kind == "failed" else "yellow"
             line = Text.assemble("    ", (f"{check}: ", color), escape_line(message))
             surface.console.print(line, soft_wrap=True)
@@ -128,3 +143,53 @@ def _show_drift(surface: Surface, cases: Sequence[Result]) -> None:
     if rows:
         surface.console.print()
         show_table(surface, _DRIFT_COLUMNS, rows)
+
+
+def _show_partings(surface: Surface, cases: Sequence[Result]) -> None:
+    from .eval_parting import show_parting
+
+    for case in cases:
+        comparison = case.get("comparison", {})
+        if comparison.get("parting"):
+            surface.console.print()
+            show_parting(surface, f"{case['eval']}/{case['case']}", comparison)
+
+
+def _show_agents(surface: Surface, cases: Sequence[Result]) -> None:
+    from rich.text import Text
+
+    changes = _agent_changes(cases)
+    if changes:
+        surface.console.print()
+    for agent, change in changes:
+        line = Text.assemble(("since the recording, agent ", "dim"), escape_line(f"{agent}: {change}"))
+        surface.console.print(line, soft_wrap=True)
+
+
+def rules_of(report: Mapping[str, Any]) -> list[str]:
+    """What is not compared, and what is compared by a rule of the eval, a line each."""
+    lines = [f"not compared: {', '.join(rule['what'] for rule in report['normalised'])}"]
+    rules = dict.fromkeys(
+        f"{rule['what']} {rule['how']}"
+        for case in report["cases"]
+        for rule in case.get("comparison", {}).get("rules", ())
+    )
+    return lines + [f"compared by rule: {', '.join(rules)}"] * bool(rules)
+
+
+def counts(comparison: Mapping[str, Any]) -> str:
+    """How the new runs of a case and the recorded ones agree, in words."""
+    return (
+        f"{comparison['asRecorded']} of {comparison['new']} new runs as recorded, "
+        f"{comparison['seenAgain']} of {comparison['recorded']} recorded runs seen again"
+    )
+
+
+def _agent_changes(cases: Sequence[Result]) -> list[tuple[str, str]]:
+    """In what agents are others than at the recordings, each change once."""
+    found = (
+        (case["agent"], change)
+        for case in cases
+        for change in case.get("comparison", {}).get("agentChanges", ())
+    )
+    return list(dict.fromkeys(found))

@@ -144,6 +144,7 @@ def test_drift_is_soft_unless_strict_and_leaves_recordings_alone(bot: EvalWorksp
     assert ran.out.splitlines() == [
         "passed\tlookups\tforty-two",
         'drift\tlookups\tforty-two\targs\tlookup {"order":"42"}\tlookup {"hint":"late","order":"42"}',
+        "parted\tlookups\tforty-two\t1\t0.75",
     ]
     assert bot.run("--drift", "--strict").code == 1
     assert bot.cassette().read_bytes() == before

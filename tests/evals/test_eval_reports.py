@@ -8,20 +8,22 @@ from dataclasses import replace
 import pytest
 from junitparser import Failure as JUnitFailure
 from junitparser import JUnitXml, Skipped
+from ways import call, comparison, way
 
 from lousho_cli.evals.junit import to_junit
 from lousho_cli.evals.last_failed import after
 from lousho_cli.evals.outcome import Failure
 from lousho_cli.evals.pool import run_all
 from lousho_cli.evals.results import CaseResult, Mode, Report
-from lousho_cli.execution.steps import Difference
 
-PASSED = CaseResult("bot", "one", "a", "passed", seconds=0.5, compared=True)
+PASSED = CaseResult("bot", "one", "a", "passed", seconds=0.5, comparison=comparison(way(), way()))
 FAILED = replace(
     PASSED, case="b", status="failed", failures=(Failure("called", "x was not <called> \x1b\ud800"),)
 )
 SKIPPED = CaseResult("bot", "two", "c", "skipped")
-DRIFTED = replace(PASSED, eval="two", case="d", drift=(Difference("args", "a {}", 'a {"b":"]]>"}'),))
+DRIFTED = replace(
+    PASSED, eval="two", case="d", comparison=comparison(way(call("a")), way(call("a", b="]]>")))
+)
 
 
 def report(*results: CaseResult, mode: Mode = "run", strict: bool = False) -> Report:
@@ -41,7 +43,7 @@ def report(*results: CaseResult, mode: Mode = "run", strict: bool = False) -> Re
         ([SKIPPED, FAILED], "drift", False, "failed"),
         ([DRIFTED], "drift", False, "passed"),
         ([DRIFTED], "drift", True, "failed"),
-        ([replace(PASSED, compared=False)], "drift", False, "nothing-done"),
+        ([replace(PASSED, comparison=None)], "drift", False, "nothing-done"),
     ],
 )
 def test_nothing_done_is_never_green(
