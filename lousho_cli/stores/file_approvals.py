@@ -27,7 +27,7 @@ from .approvals_reader import (
     request_data,
 )
 from .decisions import decision_fields, decision_json, with_decision
-from .files import UP_TO_WORKSPACE, create_once, make_folder, replace_file
+from .files import UP_TO_WORKSPACE, create_once, make_folder, path_exists, replace_file
 from .folder import AgentFolder
 from .journal import json_bytes
 from .reader import load_journal, session_summary
@@ -43,10 +43,7 @@ class FileApprovals:
         self._folder = folder
 
     async def save(self, pending: PendingApproval, snapshot: Checkpoint) -> None:
-        request: JsonObject = {
-            "version": VERSION,
-            "pending": pending.model_dump(mode="json", by_alias=True, exclude_none=True),
-        }
+        request = _request(pending)
         if not self._is_stored(snapshot, pending.id):
             request["snapshot"] = snapshot.model_dump(mode="json", by_alias=True, exclude_none=True)
         make_folder(self._folder.approvals, above=UP_TO_WORKSPACE)
@@ -73,6 +70,10 @@ class FileApprovals:
         if stored is None:
             raise NotFoundError(f"there is no approval {approval_id!r}", code="LOUSHO_APPROVAL_NOT_FOUND")
         make_folder(self._folder.approvals, above=UP_TO_WORKSPACE)
+        request = self._folder.request(approval_id)
+        if not path_exists(request):
+            # The runner died before it wrote it. Soon the session no longer says what was decided on.
+            replace_file(request, json_bytes(_request(stored.pending)), durable=False, whole=True)
         data = decision_json(decision)
         create_once(self._folder.decision(approval_id), json_bytes(data))
         held = decision_data(self._folder, approval_id)
@@ -130,6 +131,13 @@ class FileApprovals:
         path = self._folder.decision(stored.pending.id)
         decision = _parse(path, ApprovalDecision, decision_fields(data))
         return with_decision(stored, decision, data)
+
+
+def _request(pending: PendingApproval) -> JsonObject:
+    return {
+        "version": VERSION,
+        "pending": pending.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
 
 
 def _parse(path: Path, record: type[R], data: Any) -> R:

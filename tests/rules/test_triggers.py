@@ -23,6 +23,7 @@ from rules_kit import (
 )
 
 from lousho_cli import Agent, Cancel, PropagatingToolError, SessionAwaitingApprovalError
+from lousho_cli.errors import NotFoundError
 from lousho_cli.execution.triggers import POINTS, watching
 from lousho_cli.testing import ScriptedModel
 
@@ -162,3 +163,20 @@ def test_every_trigger_point_is_passed_by_some_life(world: World) -> None:
         world.execute([asks("stop")], session="s3", cancel=cancel)
         world.fork(from_step=1)
     assert passed == set(POINTS)
+
+
+def test_who_decided_is_known_although_the_request_was_never_kept(world: World) -> None:
+    if world.kind == "memory":
+        pytest.skip("it dies with its process")
+    world.tools = [world.ledger.tool("g", needs_approval=True)]
+    with watching(die_at("request.saving")), pytest.raises(Killed):
+        world.execute([asks("g")])
+    approval_id = world.load().approval_id
+    assert approval_id is not None
+    world.record_only(approval_id)
+    world.resume(["done"])
+    stored = asyncio.run(world.store.approvals.get(approval_id))
+    assert stored is not None
+    assert (stored.status, stored.decision and stored.decision.by) == ("consumed", "ann")
+    with pytest.raises(NotFoundError, match="was already approved by ann"):
+        world.decide(approval_id, approved=False)
