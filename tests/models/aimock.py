@@ -20,6 +20,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from captured import AT_THE_ROOT, KEY_VARIABLE, PROVIDERS
 
 from lousho_cli.providers.models.servers import Server
 
@@ -27,9 +28,7 @@ from lousho_cli.providers.models.servers import Server
 GIVEN_URL = os.environ.get("LOUSHO_TEST_AIMOCK_URL")
 IN_CI = os.environ.get("CI") == "true"
 KEY = "key-of-the-tests-0123456789"
-KEY_VARIABLE = "THESE_TESTS_API_KEY"
 START_SECONDS = 40
-_AT_THE_ROOT = ("anthropic", "google", "mistral", "groq", "bedrock")
 
 Reply = Mapping[str, Any]
 
@@ -75,13 +74,24 @@ class Aimock:
         entries = self._request("GET", f"journal?testId={self.test_id}")
         return [entry["body"] for entry in entries]
 
+    def events(self, path: str) -> list[bytes]:
+        """The events of one streamed answer, as the server sends them."""
+        said = [{"role": "user", "content": self.prompt}]
+        body = {"model": "m", "stream": True, "messages": said, "input": said, "max_tokens": 9}
+        body["contents"] = [{"role": "user", "parts": [{"text": self.prompt}]}]
+        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode(), method="POST")
+        for name, value in (("X-Test-Id", self.test_id), ("Content-Type", "application/json")):
+            request.add_header(name, value)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            text: bytes = answer.read()
+        return [event + b"\n\n" for event in text.replace(b"\r\n", b"\n").split(b"\n\n") if event.strip()]
+
     def servers(self) -> dict[str, Server]:
         """The providers, all of them at this server and in this test's scope."""
-        names = ("openai", "openai-responses", "anthropic", "google", "mistral", "groq", "ollama", "local")
-        return {name: self.server(name) for name in names}
+        return {name: self.server(name) for name in PROVIDERS}
 
     def server(self, name: str) -> Server:
-        path = "" if name in _AT_THE_ROOT else "/v1"
+        path = "" if name in AT_THE_ROOT else "/v1"
         return Server(f"{self.url}{path}", KEY_VARIABLE, {"X-Test-Id": self.test_id})
 
     def config(self) -> str:

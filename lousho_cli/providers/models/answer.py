@@ -26,7 +26,7 @@ def to_answer(response: LibraryResponse, provider: str) -> ModelResponse:
         ProviderError: the turn did not end properly; asking again may help.
     """
     if response.state != "complete":
-        raise cut_short(provider)
+        raise cut_short(response, provider)
     text = "".join(clean_text(part.content) for part in response.parts if isinstance(part, TextPart))
     reasoning = "".join(clean_text(part.content) for part in response.parts if isinstance(part, ThinkingPart))
     calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
@@ -46,8 +46,15 @@ def to_answer(response: LibraryResponse, provider: str) -> ModelResponse:
     return ModelResponse.model_validate(answer)
 
 
-def cut_short(provider: str) -> ProviderError:
-    return ProviderError(f"{provider} ended its answer in the middle of the turn", retryable=True)
+def cut_short(response: LibraryResponse, provider: str) -> ProviderError:
+    """The error of a turn that has no end; it knows what the part of it that came has cost."""
+    usage = _usage(response) if response.usage.has_values() else None
+    return ProviderError(
+        f"{provider} ended its answer in the middle of the turn",
+        hint="resume to ask it again",
+        retryable=True,
+        usage=usage,
+    )
 
 
 def _call(part: ToolCallPart) -> CallData:

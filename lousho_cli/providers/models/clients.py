@@ -1,6 +1,7 @@
 """The library's model of a provider, and how long it lives.
 
-Connections belong to an event loop. Each loop gets a model of its own, which is closed when the loop ends.
+Connections belong to an event loop. Each loop has its own models, one for all who ask the same, which are
+closed when the loop ends.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from .catalog import Kind
 
@@ -37,25 +37,8 @@ class Access:
     name: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
-
-
-class Clients:
-    """The open models of one provider, by event loop and name."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Opened]] = WeakKeyDictionary()
-
-    async def model(self, name: str) -> Model[Any]:
-        """The model of that name, for the running loop."""
-        opened = self._loops.setdefault(asyncio.get_running_loop(), {})
-        if name not in opened:
-            lifetime = _until_the_loop_ends(model := build(self._access, name))
-            await anext(lifetime)
-            opened[name] = _Opened(model, lifetime)
-        return opened[name].model
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +47,32 @@ class _Opened:
     lifetime: AsyncGenerator[None]
 
 
+_open: dict[asyncio.AbstractEventLoop, dict[tuple[Access, str], _Opened]] = {}
+
+
+async def open_model(access: Access, name: str) -> Model[Any]:
+    """The model of that name, for the running loop."""
+    loop = asyncio.get_running_loop()
+    key = (access, name)
+    opened = _open.get(loop, {})
+    if key not in opened:
+        for other in [each for each in _open if each.is_closed()]:
+            del _open[other]
+        model = build(access, name)
+        lifetime = _until_the_loop_ends(model)
+        opened = _open.setdefault(loop, {})
+        opened[key] = _Opened(model, lifetime)
+        await anext(lifetime)
+    return opened[key].model
+
+
 async def _until_the_loop_ends(model: Model[Any]) -> AsyncGenerator[None]:
     """A loop closes the generators that are still open when it ends, and this one closes the connections."""
     async with model:
-        yield
+        try:
+            yield
+        finally:
+            _open.pop(asyncio.get_running_loop(), None)
 
 
 def build(access: Access, name: str) -> Model[Any]:

@@ -13,10 +13,10 @@ from urllib.parse import quote
 from pydantic_ai import exceptions as library
 
 from ...errors import ConfigurationError, ProviderError, SDKError
+from ...execution.patience import is_retryable_status
 from ...execution.values import message_of
 from .missing import missing_key
 
-RETRYABLE = frozenset((408, 409, 425, 429))
 LONGEST = 600
 _HIDDEN = "***"
 _CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}|(?<=://)[^/\s@]+(?=@)")
@@ -74,7 +74,7 @@ class Failures:
     def _answered(self, error: library.ModelHTTPError) -> ProviderError:
         """An HTTP status that is no success."""
         status = error.status_code
-        retryable = (status in RETRYABLE or status >= 500) and error.provider_retry_hint is not False
+        retryable = is_retryable_status(status) and error.provider_retry_hint is not False
         code, hint = None, ""
         if isinstance(error, library.ModelContextWindowExceededError):
             code, hint = (

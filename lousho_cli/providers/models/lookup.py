@@ -55,7 +55,7 @@ def find_real_model(
     base_url = server.base_url or _own_address(vendor, environ)
     if key is None and (server.api_key_env or (vendor.needs_key and not _has_own_server(vendor, base_url))):
         raise missing_key(provider, variables)
-    headers = filled(server.headers, environ, server.where)
+    headers = tuple(filled(server.headers, environ, server.where).items())
     secrets = tuple(_secrets(key, server, base_url, environ))
     return RealModel(model, vendor, Access(vendor.kind, provider, base_url, key, headers, secrets))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...execution.protocols import ModelDelta, ModelRequest
 from ...execution.records import ModelResponse
 from .catalog import Vendor
-from .clients import Access, Clients
+from .clients import Access, open_model
 
 if TYPE_CHECKING:
     from .conversation import Conversations
@@ -34,7 +34,6 @@ class RealModel:
         self._name = name
         self._vendor = vendor
         self._access = access
-        self._clients = Clients(access)
         self._conversations: Conversations | None = None
 
     def __repr__(self) -> str:
@@ -88,8 +87,8 @@ class RealModel:
 
         if self._conversations is None:
             self._conversations = Conversations(self._access.name, self._vendor)
-        model = await self._clients.model(self._named(request.model))
-        kind, headers = self._vendor.kind, self._access.headers
+        model = await open_model(self._access, self._named(request.model))
+        kind, headers = self._vendor.kind, dict(self._access.headers)
         return {
             "model": model,
             "messages": self._conversations.messages(request.messages.log, request.session_id),

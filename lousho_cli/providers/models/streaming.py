@@ -36,7 +36,7 @@ async def read_stream(stream: StreamedResponse, provider: str) -> AsyncIterator[
     turn = stream.get()
     ended = turn.finish_reason or (turn.provider_details or {}).get("finish_reason")
     if not ended:
-        raise cut_short(provider)
+        raise cut_short(turn, provider)
     yield to_answer(turn, provider)
 
 
