@@ -57,6 +57,27 @@ class Aimock:
             },
         )
 
+    def in_turn(self, *replies: Reply, first: Mapping[str, Any] | None = None, **options: Any) -> None:
+        """Answer this test's n-th request with the n-th reply, whatever it asks.
+
+        Args:
+            first: further options of the first answer.
+        """
+        self._post(
+            "fixtures",
+            {
+                "fixtures": [
+                    {
+                        "match": {"userMessage": self.prompt, "sequenceIndex": index},
+                        "response": reply,
+                        **options,
+                        **((first or {}) if index == 0 else {}),
+                    }
+                    for index, reply in enumerate(replies)
+                ]
+            },
+        )
+
     def fails(self, status: int, message: str = "no", **error: str) -> None:
         """Answer every request with an error."""
         body = {"message": message, **error}
@@ -69,10 +90,14 @@ class Aimock:
     def calm(self) -> None:
         self._request("DELETE", "chaos")
 
-    def requests(self) -> list[dict[str, Any]]:
-        """The bodies of this test's requests so far, as OpenAI's chat completions would have them."""
-        entries = self._request("GET", f"journal?testId={self.test_id}")
-        return [entry["body"] for entry in entries]
+    def requests(self, *, scoped: bool = True) -> list[dict[str, Any]]:
+        """The bodies of this test's requests so far, as OpenAI's chat completions would have them.
+
+        Args:
+            scoped: false for a client that cannot name the test: its requests hold the test's prompt.
+        """
+        entries = self._request("GET", f"journal?testId={self.test_id}" if scoped else "journal")
+        return [entry["body"] for entry in entries if scoped or self.prompt in json.dumps(entry["body"])]
 
     def events(self, path: str) -> list[bytes]:
         """The events of one streamed answer, as the server sends them."""

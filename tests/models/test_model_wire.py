@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,12 +15,13 @@ from captured import KEY_VARIABLE, Replay, replaying
 pytest.importorskip("pydantic_ai")
 
 from lousho_cli import Agent, AgentExecutor, FileStore, ModelRequest, ModelResponse, tool
-from lousho_cli.errors import ProviderError
+from lousho_cli.errors import ConfigurationError, ProviderError
 from lousho_cli.execution.conversation import Messages
 from lousho_cli.execution.protocols import CallDelta, ReasoningDelta, TextDelta, ToolSchema
 from lousho_cli.execution.triggers import watching
 from lousho_cli.providers.models.lookup import find_real_model
 from lousho_cli.providers.models.model import RealModel
+from lousho_cli.providers.models.servers import Server
 
 MODELS = (
     "openai:gpt-5.6-luna",
@@ -223,6 +225,47 @@ def test_a_broken_answer_is_no_turn_and_may_be_asked_for_again(aimock: Aimock, n
     assert error.value.retryable
     aimock.calm()
     assert [each.content for each in ask(model(aimock, name), asking(aimock))] == ["never seen"]
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA0123456789")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+
+@pytest.mark.usefixtures("aws")
+def test_bedrock_is_asked_once_as_well(aimock: Aimock) -> None:
+    model = find_real_model("bedrock:us.amazon.nova-lite-v1:0", {"bedrock": Server(aimock.url)})
+    aimock.replies(
+        {"content": "Let me see.", "toolCalls": [call("look", {"q": "tea"})]},
+        {"error": {"message": "busy"}, "status": 429},
+    )
+    (turn,) = ask(model, asking(aimock))
+    assert turn.content == "Let me see."
+    assert [made.name for made in turn.tool_calls] == ["look"]
+    with pytest.raises(ProviderError) as error:
+        ask(model, asking(aimock, stored(turn), result_of(turn)))
+    assert (error.value.status, error.value.retryable) == (429, True)
+    # This client takes no header for the test's scope, so its requests are told by what they say.
+    assert len(aimock.requests(scoped=False)) == 2
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize(
+    ("variable", "said"), [("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID"), ("AWS_REGION", "needs a region")]
+)
+def test_bedrock_without_credentials_or_a_region_says_so(
+    aimock: Aimock, monkeypatch: pytest.MonkeyPatch, variable: str, said: str
+) -> None:
+    monkeypatch.delenv(variable)
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(ConfigurationError, match=said):
+        ask(find_real_model("bedrock:any", {"bedrock": Server(aimock.url)}), asking(aimock))
 
 
 def test_a_rate_limit_says_how_long_to_wait(aimock: Aimock) -> None:

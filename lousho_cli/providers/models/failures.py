@@ -21,7 +21,7 @@ LONGEST = 600
 _HIDDEN = "***"
 _CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}|(?<=://)[^/\s@]+(?=@)")
 _TRANSPORT = ("httpx", "httpx2", "httpcore", "httpcore2", "botocore", "aiohttp", "urllib3", "anyio")
-_NO_AWS = ("NoCredentialsError", "NoRegionError", "UserError")
+_AWS_KEYS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID")
 
 
 class Failures:
@@ -66,8 +66,10 @@ class Failures:
             return self._failed("sent what is no answer", error, retryable=True)
         if isinstance(error, library.UserError):
             return ConfigurationError(f"{self._model} cannot be asked like this: {self._said(error)}")
-        if type(error).__name__ in _NO_AWS:
-            return missing_key(self._provider, ("AWS_BEARER_TOKEN_BEDROCK",), self._said(error))
+        if type(error).__name__ == "NoCredentialsError":
+            return missing_key(self._provider, _AWS_KEYS)
+        if type(error).__name__ == "NoRegionError":
+            return ConfigurationError(f"{self._provider} needs a region", hint="set AWS_REGION")
         broken = isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _TRANSPORT
         return self._failed("could not be asked", error, retryable=broken)
 
@@ -131,8 +133,7 @@ class Failures:
 
     def _explained(self, error: library.ModelHTTPError) -> str:
         """What the provider's answer says, without the JSON around it."""
-        said = _message_in(error.body)
-        return self._shortened(said) if said else self._shortened(str(error.body or "no explanation"))
+        return self._shortened(_message_in(error.body) or "no explanation")
 
     def _said(self, error: Exception) -> str:
         return self._shortened(message_of(error))
@@ -147,7 +148,7 @@ def _message_in(body: Any) -> str:
         return body
     if not isinstance(body, Mapping):
         return ""
-    for key in ("message", "Message", "error", "detail"):
+    for key in ("message", "Message", "error", "Error", "detail", "code", "Code"):
         found = _message_in(body.get(key))
         if found:
             return found
