@@ -24,6 +24,9 @@ class EvalFlags:
         mode: how cases are run.
         runs: how many runs are recorded.
         usage: tokens are compared too.
+        update: what new runs would change in the recordings is worked out, and done if it is wanted.
+        yes: it is wanted.
+        trend: the last runs of each case are shown.
         strict: drift, and cases without a recording, fail.
         tags: of evals, one of which they must have; empty for all.
         jobs: how many cases at a time.
@@ -37,6 +40,9 @@ class EvalFlags:
     mode: Mode
     runs: int
     usage: bool
+    update: bool
+    yes: bool
+    trend: bool
     strict: bool
     tags: tuple[str, ...]
     jobs: int
@@ -66,6 +72,13 @@ def eval(
     drift_usage: Annotated[
         bool, typer.Option("--drift-usage", help="Like --drift, tokens included.")
     ] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Like --drift; show what new runs change in the recordings.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --update: change them, unasked.")] = False,
+    trend: Annotated[
+        bool, typer.Option("--trend", help="Show how similar each case's last drift runs were.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on drift, and on cases without a recording.")
     ] = False,
@@ -94,15 +107,22 @@ def eval(
 
     Exit code 0: all gates passed. 1: one failed. 2: could not run. 8: nothing was run or compared.
     """
+    from ..errors import ConfigurationError
     from .eval_run import run_evals
+    from .eval_trend import show_trends
     from .place import open_place
 
-    mode = _mode({"record": record, "replay": replay, "drift": drift or drift_usage}, runs)
+    mode = _mode({"record": record, "replay": replay, "drift": drift or drift_usage or update}, runs)
+    if yes and not update:
+        raise ConfigurationError("--yes says that recordings may change", hint="add --update")
     flags = EvalFlags(
         names=tuple(names or ()),
         mode=mode,
         runs=runs or 1,
         usage=drift_usage,
+        update=update,
+        yes=yes,
+        trend=trend,
         strict=strict,
         tags=tuple(tag or ()),
         jobs=jobs,
@@ -112,6 +132,8 @@ def eval(
         junit=junit,
         trust=trust,
     )
+    if trend and mode == "run":
+        return show_trends(open_place(options), flags)
     return run_evals(open_place(options), flags)
 
 

@@ -17,7 +17,7 @@ from ..evals.last_failed import read_last_failed
 from ..evals.results import Report
 from ..evals.selection import Chosen, all_cases, select, unknown_name
 from ..evals.stage import Stage
-from ..evals.suite import Order, evals_of, remember, run_suite
+from ..evals.suite import Order, evals_of, remember, run_suite, with_trends, with_updates
 from ..render.console import surface_for
 from ..render.evals import Progress, rules_of, show_report, summary
 from ..render.text import escape_json
@@ -26,6 +26,7 @@ from .eval import EvalFlags
 from .interrupts import Interrupted, Interrupts, exit_at_once
 from .output import notice, write_out
 from .place import Place
+from .questions import ask_yes, can_ask
 from .run_options import RunFlags
 from .running import ensure_trusted
 from .streams import private_stdout
@@ -36,11 +37,11 @@ EXIT_CODES = {"passed": 0, "failed": FAILED, "nothing-done": NOTHING_DONE}
 
 def run_evals(place: Place, flags: EvalFlags) -> int:
     """Run the evals that are wanted; returns the exit code."""
-    chosen = _choose(place, flags)
+    chosen = choose(place, flags)
     if chosen:
         ensure_trusted(place, RunFlags(trust=flags.trust))
     volatile = place.settings.cassette_volatile or ()
-    stage = Stage(place.workspace, flags.mode, _in_ci(), flags.runs, flags.usage, volatile)
+    stage = Stage(place.workspace, flags.mode, _in_ci(), flags.runs, flags.usage, volatile, flags.update)
     order = Order(flags.jobs, flags.stop_at_failure, flags.strict)
     interrupts = Interrupts()
     progress = Progress(surface_for(sys.stderr, no_color=place.options.no_color), len(chosen))
@@ -55,9 +56,13 @@ def run_evals(place: Place, flags: EvalFlags) -> int:
             return _end(interrupts, interrupted.exit_code)
         finally:
             progress.close()
-        _remember(place, report)
+        asks = _asks(place, report, flags)
+        if asks:
+            _show(place, report, stdout, trends=flags.trend)
+        report = _remember(place, _updated(report, flags, asks))
         _write_reports(report, flags)
-        _show(place, report, stdout)
+        if not asks:
+            _show(place, report, stdout, trends=flags.trend)
         return _end(interrupts, EXIT_CODES[report.ending])
 
 
@@ -68,7 +73,7 @@ def _end(interrupts: Interrupts, code: int) -> int:
     return code
 
 
-def _choose(place: Place, flags: EvalFlags) -> Sequence[Chosen]:
+def choose(place: Place, flags: EvalFlags) -> Sequence[Chosen]:
     """The cases that are wanted; says why there are none."""
     cases = list(all_cases(evals_of(place.workspace, place.options.agent)))
     if not cases:
@@ -98,11 +103,14 @@ def _in_ci() -> bool:
     return os.environ.get(CI_VARIABLE, "").lower() not in ("", "0", "false")
 
 
-def _remember(place: Place, report: Report) -> None:
+def _remember(place: Place, report: Report) -> Report:
+    """Keep what the next eval looks at; the report with what earlier ones left."""
     try:
         remember(place.workspace, report)
+        return with_trends(place.workspace, report)
     except StorageError as error:
-        notice(f"which cases failed is not remembered: {error.message}")
+        notice(f"this eval is not remembered: {error.message}")
+        return report
 
 
 def _write_reports(report: Report, flags: EvalFlags) -> None:
@@ -122,12 +130,35 @@ def _write(path: Path, content: bytes) -> None:
         ) from error
 
 
-def _show(place: Place, report: Report, stdout: TextIO) -> None:
+def _asks(place: Place, report: Report, flags: EvalFlags) -> bool:
+    """Whether a person is asked about changes of recordings, and so has to see the report first."""
+    pending = report.updates and not report.count("failed")
+    return bool(pending) and flags.update and not flags.yes and not place.options.json and can_ask()
+
+
+def _updated(report: Report, flags: EvalFlags, asks: bool) -> Report:
+    """Change the recordings if that is wanted."""
+    if not flags.update:
+        return report
+    count = f"{report.updates} {'recording' if report.updates == 1 else 'recordings'}"
+    if report.count("failed"):
+        notice("no recording is changed while a gate fails")
+    elif not report.updates:
+        notice("no recording would change")
+    elif flags.yes or (asks and ask_yes(f"Change {count}?")):
+        report = with_updates(report)
+        notice(f"{count} changed")
+    else:
+        notice(f"{count} would change: add --yes")
+    return report
+
+
+def _show(place: Place, report: Report, stdout: TextIO, *, trends: bool) -> None:
     data = report.to_json()
     if place.options.json:
         write_out(stdout, escape_json(json.dumps(data, indent=2, allow_nan=False)) + "\n")
         return
-    show_report(surface_for(stdout, no_color=place.options.no_color), data)
+    show_report(surface_for(stdout, no_color=place.options.no_color), data, trends=trends)
     sys.stderr.flush()
     if not place.options.quiet:
         notice(summary(data))

@@ -33,10 +33,16 @@ def remember_last_failed(workspace: Path, failed: Sequence[str]) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    folder = workspace / STATE_FOLDER
-    with storage(folder / _FILE, "written"):
-        folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    with storage(workspace / STATE_FOLDER / _FILE, "written"):
+        folder = state_folder(workspace)
         temporary = folder / f"{_FILE}.tmp"
         temporary.write_text(json.dumps(failed, indent=2) + "\n", encoding="utf-8")
         temporary.replace(folder / _FILE)
+
+
+def state_folder(workspace: Path) -> Path:
+    """The folder for what evals remember, made if it is missing; git leaves it alone."""
+    folder = workspace / STATE_FOLDER
+    folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    return folder

@@ -11,6 +11,8 @@ from ..execution.steps import Difference, Step
 from ..providers.cassette_volatile import KNOWN
 from .outcome import Failure
 from .stability import Stability
+from .trend import Trend
+from .updating import Update
 
 Mode = Literal["run", "record", "replay", "drift"]
 Status = Literal["passed", "failed", "skipped"]
@@ -72,6 +74,8 @@ class CaseResult:
         comparison: how it holds against its recording; None if it was not compared.
         runs: how many recorded runs it was held against, or that were recorded.
         seconds: how long it took.
+        trend: of its last drift runs; None where none is remembered.
+        update: what would change in its recording, or was changed; None for nothing.
     """
 
     agent: str
@@ -84,6 +88,8 @@ class CaseResult:
     comparison: Comparison | None = None
     runs: int = 0
     seconds: float = 0.0
+    trend: Trend | None = None
+    update: Update | None = None
 
     @property
     def key(self) -> str:
@@ -123,6 +129,10 @@ class CaseResult:
             data["score"] = self.score
         if self.comparison is not None:
             data["comparison"] = self.comparison.to_json()
+        if self.trend is not None:
+            data["trend"] = self.trend.to_json()
+        if self.update is not None:
+            data["update"] = self.update.to_json()
         return data
 
 
@@ -163,6 +173,15 @@ class Report:
         return sum(result.is_flaky for result in self.results)
 
     @property
+    def updates(self) -> int:
+        """How many recordings would change, or were changed."""
+        return sum(result.update is not None for result in self.results)
+
+    @property
+    def declining(self) -> int:
+        return sum(result.trend is not None and result.trend.declines for result in self.results)
+
+    @property
     def ending(self) -> Ending:
         """Whether all gates hold. Nothing is done where nothing was run, or under drift nothing compared."""
         nothing_run = self.count("skipped") == len(self.results)
@@ -200,5 +219,6 @@ class Report:
             "compared": self.compared,
             "drifted": self.drifted,
             "flaky": self.flaky,
+            "declining": self.declining,
             "normalised": [{"what": what, "becomes": becomes} for what, becomes in self.normalised],
         }

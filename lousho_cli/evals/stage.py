@@ -16,7 +16,7 @@ from ..providers.cassette_volatile import Volatile
 from .agent_changes import agent_changes
 from .answers import AnswerLog, Answers, RecordedAnswers, StubAnswers, answered
 from .checks import Verdict, judge
-from .drift_rules import strictness
+from .drift_rules import Strictness, strictness
 from .likeness import likeness
 from .outcome import Failure, Outcome
 from .playing import Player, Script
@@ -24,7 +24,8 @@ from .recordings import RecordedRun, read_recording, recorded_run, trajectory_of
 from .results import CaseResult, Comparison, Mode
 from .same_calls import Sameness
 from .selection import Chosen
-from .stability import stability
+from .stability import Compare, stability
+from .updating import planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Stage:
         runs: how many runs `record` keeps, or `drift` compares.
         usage: tokens are compared too.
         volatile: regular expressions of texts that make no difference to a recording.
+        update: `drift` works out what new runs would change in the recordings.
     """
 
     workspace: Path
@@ -55,6 +57,7 @@ class Stage:
     runs: int = 1
     usage: bool = False
     volatile: Sequence[str] = ()
+    update: bool = False
 
     async def run(self, chosen: Chosen, script: Script) -> CaseResult:
         """Run one case.
@@ -72,7 +75,7 @@ class Stage:
         if self.mode == "record":
             return await self._record(chosen, script, recorded, file)
         if self.mode == "drift":
-            return await self._drift(chosen, script, recorded)
+            return await self._drift(chosen, script, recorded, file)
         if self.mode == "replay" or (self.prefer_recorded and recorded):
             return await self._replay(chosen, script, recorded)
         return await self._live(chosen, script, recorded)
@@ -116,7 +119,9 @@ class Stage:
         )
         return replace(_result(chosen, verdicts), comparison=worst, runs=len(recorded))
 
-    async def _drift(self, chosen: Chosen, script: Script, recorded: Sequence[RecordedRun]) -> CaseResult:
+    async def _drift(
+        self, chosen: Chosen, script: Script, recorded: Sequence[RecordedRun], file: Path
+    ) -> CaseResult:
         if not recorded:
             return _not_recorded(chosen)
         runs = [
@@ -124,7 +129,12 @@ class Stage:
             for _ in range(self.runs)
         ]
         result = _result(chosen, [judge(chosen.case.expect, run.outcome) for run in runs])
-        return replace(result, comparison=self._comparison(chosen, recorded, runs), runs=len(recorded))
+        result = replace(result, comparison=self._comparison(chosen, recorded, runs), runs=len(recorded))
+        if not self.update or result.comparison is None or result.status == "failed":
+            return result
+        kept = [run.recorded for run in runs if run.recorded is not None]
+        verdict = result.comparison.stability.verdict
+        return replace(result, update=planned(file, recorded, kept, verdict, self._compare(chosen)))
 
     async def _new_run(self, chosen: Chosen, script: Script, answers: Answers | None) -> _NewRun:
         """Ask the model anew, and keep what it and the tools say."""
@@ -141,18 +151,19 @@ class Stage:
         ended = [run for run in runs if run.outcome.problem is None and run.recorded is not None]
         if not recorded or not ended:
             return None
-        rules = strictness(chosen.file.eval.drift, chosen.case.drift)
-        compare = partial(likeness, same=Sameness(rules, Volatile(self.volatile)))
         new = [trajectory_of(run.outcome, usage=self.usage) for run in ended]
-        found = stability([run.trajectory for run in recorded], new, compare)
+        found = stability([run.trajectory for run in recorded], new, self._compare(chosen))
         shown, closest = ended[found.furthest], recorded[found.closest]
         return Comparison(
             found,
             closest.trajectory.steps,
             new[found.furthest].steps,
             agent_changes(closest.turns, shown.recorded.turns) if shown.recorded is not None else (),
-            rules.described(),
+            _rules(chosen).described(),
         )
+
+    def _compare(self, chosen: Chosen) -> Compare:
+        return partial(likeness, same=Sameness(_rules(chosen), Volatile(self.volatile)))
 
     def _player(self, chosen: Chosen, answers: Answers | None, tape: Tape | None = None) -> Player:
         """The agent, loaded anew: no case sees what another left in its tools' modules."""
@@ -177,6 +188,10 @@ def _answers(chosen: Chosen, recorded: Sequence[RecordedRun], *, nearest: bool) 
     if chosen.case.tools == "stub":
         return StubAnswers(chosen.case.stubs)
     return RecordedAnswers([each for run in recorded for each in run.answers], nearest=nearest)
+
+
+def _rules(chosen: Chosen) -> Strictness:
+    return strictness(chosen.file.eval.drift, chosen.case.drift)
 
 
 def _stubs(chosen: Chosen) -> Answers | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ..workspace import agent_folder, list_agents
+from .drift_scores import Scored, remember_scores
 from .files import EvalFile, read_evals
 from .last_failed import after, read_last_failed, remember_last_failed
 from .playing import Script
@@ -15,6 +16,7 @@ from .pool import run_all
 from .results import CaseResult, Report
 from .selection import Chosen
 from .stage import Stage
+from .trend import trend_of
 from .turns import script_of
 
 
@@ -85,6 +87,54 @@ def remember(workspace: Path, report: Report) -> None:
     now = after(before, passed, failed)
     if now != before:
         remember_last_failed(workspace, now)
+
+
+def with_updates(report: Report) -> Report:
+    """Do the updates that are planned; returns the report with those that were done. None while a gate fails.
+
+    Raises:
+        CassetteError: a recording would be too large.
+        StorageError: one cannot be written.
+    """
+    if report.count("failed"):
+        return report
+    results = [
+        result if result.update is None else replace(result, update=result.update.write())
+        for result in report.results
+    ]
+    return replace(report, results=results)
+
+
+def with_trends(workspace: Path, report: Report) -> Report:
+    """Remember how similar the cases were to their recordings; returns the report with what is remembered.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    compared = [each for each in report.results if each.comparison is not None]
+    if report.mode == "drift" and compared:
+        known = remember_scores(workspace, _scored(compared), report.finished_at)
+        results = [
+            replace(each, trend=trend_of(known[each.key].levels)) if each in compared else each
+            for each in report.results
+        ]
+        report = replace(report, results=results)
+    recorded = [
+        each
+        for each in compared
+        if report.mode == "record" or (each.update is not None and each.update.written)
+    ]
+    if recorded:
+        remember_scores(workspace, _scored(recorded, is_recording=True), report.finished_at)
+    return report
+
+
+def _scored(results: Sequence[CaseResult], *, is_recording: bool = False) -> dict[str, Scored]:
+    return {
+        each.key: Scored(each.comparison.stability.score, each.comparison.stability.verdict, is_recording)
+        for each in results
+        if each.comparison is not None
+    }
 
 
 def _now() -> str:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .console import Surface
+from .eval_trends import fall, show_trends
 from .table import Cell, Column, show_table
 from .text import duration, escape_line
 
 Result = Mapping[str, Any]
 
 _LOOKS = {"passed": ("ok", "green"), "failed": ("failed", "red"), "skipped": ("stopped", "yellow")}
+_NOTES = ("flaky", "declining", "update")
 _CLEAR = "\x1b[K"
 _DRIFT_COLUMNS = (
     Column("EVAL"),
@@ -22,13 +24,14 @@ _DRIFT_COLUMNS = (
 )
 
 
-def show_report(surface: Surface, report: Mapping[str, Any]) -> None:
+def show_report(surface: Surface, report: Mapping[str, Any], *, trends: bool = False) -> None:
     """Print a report: each case, what is wrong with it, and in what it differs from its recording.
 
     In a pipe each finding is one line of tab-separated fields: `passed`, `failed`, `skipped`, `soft`,
     `flaky`, `drift` or `parted`, eval, case, and what is to be said; of drift the field, what it was, and
-    what it is; of where it parted the step and how similar the runs are. Last, `agent`, its name, and in what
-    it changed.
+    what it is; of where it parted the step and how similar the runs are; `update` says what would change in
+    the recording, or was changed, `declining` from what to what the similarity fell. Last, `agent`, its name,
+    and in what it changed. With `trends` the last drift runs of each case follow.
     """
     cases: Sequence[Result] = report["cases"]
     if surface.terminal:
@@ -36,6 +39,9 @@ def show_report(surface: Surface, report: Mapping[str, Any]) -> None:
         _show_drift(surface, cases)
         _show_partings(surface, cases)
         _show_agents(surface, cases)
+        if trends:
+            surface.console.print()
+            show_trends(surface, cases)
         return
     for case in cases:
         for kind, *fields in _findings(case):
@@ -44,6 +50,8 @@ def show_report(surface: Surface, report: Mapping[str, Any]) -> None:
             )
     for agent, change in _agent_changes(cases):
         surface.line("agent", escape_line(agent), escape_line(change))
+    if trends:
+        show_trends(surface, cases)
 
 
 class Progress:
@@ -110,6 +118,10 @@ def _findings(case: Result) -> Iterator[tuple[str, ...]]:
         yield "flaky", counts(comparison)
     if comparison.get("parting"):
         yield "parted", str(comparison["parting"]["partedAt"] or ""), f"{comparison['similarity']:.2f}"
+    if case.get("trend", {}).get("declines"):
+        yield "declining", fall(case["trend"])
+    if "update" in case:
+        yield "update", _update(case["update"])
 
 
 def _show_cases(surface: Surface, cases: Sequence[Result]) -> None:
@@ -122,8 +134,8 @@ def _show_cases(surface: Surface, cases: Sequence[Result]) -> None:
         surface.console.print(
             Text.assemble((surface.mark(mark), style), f" {name}", (note, "dim")), soft_wrap=True
         )
-        if case.get("comparison", {}).get("verdict") == "flaky":
-            line = Text.assemble("    ", ("flaky: ", "yellow"), counts(case["comparison"]))
+        for kind, *said in (found for found in _findings(case) if found[0] in _NOTES):
+            line = Text.assemble("    ", (f"{kind}: ", "yellow"), " ".join(said))
             surface.console.print(line, soft_wrap=True)
         for kind, check, message in (found for found in _findings(case) if found[0] in ("failed", "soft")):
             color = "red" if kind == "failed" else "yellow"
@@ -175,6 +187,13 @@ def rules_of(report: Mapping[str, Any]) -> list[str]:
         for rule in case.get("comparison", {}).get("rules", ())
     )
     return lines + [f"compared by rule: {', '.join(rules)}"] * bool(rules)
+
+
+def _update(update: Mapping[str, Any]) -> str:
+    does = "was done" if update["written"] else "not done"
+    if update["action"] == "add":
+        return f"{update['runsAfter'] - update['runsBefore']} new beside {update['runsBefore']} runs, {does}"
+    return f"{update['runsAfter']} new in the place of {update['runsBefore']} runs, {does}"
 
 
 def counts(comparison: Mapping[str, Any]) -> str:
