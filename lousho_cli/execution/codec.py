@@ -17,6 +17,7 @@ _PLAIN = (
     ("agent", "agent"), ("parent", "parent"), ("rewrite", "rewrite"), ("add", "add"), ("results", "results"),
     ("queue", "queue"), ("usage", "usage"), ("seconds", "seconds"), ("finish_reason", "finishReason"),
     ("approval", "approval"), ("fingerprint", "fingerprint"), ("run_config", "runConfig"),
+    ("last_step", "lastStep"),
 )  # fmt: skip
 
 
@@ -181,4 +182,5 @@ _CHECKED: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("approval", "approval", _approval),
     ("fingerprint", "fingerprint", _object),
     ("run_config", "runConfig", _object),
+    ("last_step", "lastStep", _natural),
 )

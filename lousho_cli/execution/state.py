@@ -18,7 +18,7 @@ from .unset import UNSET, Unset
 Status = Literal["in-progress", "awaiting-approval", "finished"]
 RecordKind = Literal[
     "input", "queue", "turn", "start", "result", "pause", "decision", "abort", "finish", "fork", "delete",
-    "sub", "save",
+    "sub", "save", "base",
 ]  # fmt: skip
 
 
@@ -125,7 +125,8 @@ class Record:
 
     `seq`, `at` and `fence` are filled in by the session that saves it. Fields left at their default change
     nothing. `rewrite` cuts the log to that many messages before `add` is appended. `subs` holds saves of
-    sub-agents, by the call that runs them.
+    sub-agents, by the call that runs them. A `base` stands for all saves up to its `seq`; `last_step` is the
+    largest step of those.
     """
 
     kind: RecordKind
@@ -151,6 +152,7 @@ class Record:
     run_config: JsonObject | None = None
     parent: JsonObject | None = None
     subs: dict[str, Record] | None = None
+    last_step: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,9 +251,7 @@ def apply(state: State, record: Record) -> State:
     if record.kind == "delete":
         gone = State(state.session_id, agent=state.agent, deleted=True)
         return _evolve(gone, {"seq": record.seq, "saved_at": record.at, "fence": record.fence})
-    if record.kind == "save" and record.rewrite == 0:
-        # A whole checkpoint: nothing of the state before it remains.
-        state = State(state.session_id, agent=state.agent, parent=state.parent)
+    state = _what_remains(state, record)
     after = _evolve(state, {})
     changes = vars(after)
     changes["seq"] = record.seq
@@ -284,6 +284,43 @@ def apply(state: State, record: Record) -> State:
     if after.results or after.queue or after.marks or after.subs:
         _settle(after)
     return after
+
+
+def _what_remains(state: State, record: Record) -> State:
+    """What a record goes on from: of a whole checkpoint or a base, nothing but the session itself."""
+    if record.kind == "save" and record.rewrite == 0:
+        return State(state.session_id, agent=state.agent, parent=state.parent)
+    return State(state.session_id) if record.kind == "base" else state
+
+
+def goes_on(state: State, record: Record) -> bool:
+    """Whether a stored record is the next save: a base stands for earlier ones, so it is the first."""
+    if record.kind == "base":
+        return state.seq == 0 < record.seq
+    return record.seq == state.seq + 1
+
+
+def base_of(state: State, last_step: int | None = None) -> Record:
+    """The record that stands for all saves up to `state`: applied to a session without any, it gives `state`.
+
+    Args:
+        last_step: the largest step of those saves, as far as they are the session's own.
+    """
+    record = Record(
+        "base", state.status, state.step, state.seq, state.saved_at, state.fence,
+        rewrite=0,
+        add=list(state.log),
+        results=dict(state.results) or None,
+        marks=dict(state.marks) or None,
+        queue=list(state.queue) or None,
+        finish_reason=state.finish_reason,
+        approval=state.approval,
+        subs={call: base_of(sub) for call, sub in state.subs.items()} or None,
+        last_step=last_step,
+    )  # fmt: skip
+    for name, _ in _SCALARS:
+        setattr(record, name, getattr(state, name))
+    return record
 
 
 def _sub(state: State, call: str, record: Record) -> State:

@@ -180,7 +180,7 @@ class _SessionCheck:
             return self.problem("journal-damaged", self.path, message, RESTORE)
         return self.problem(
             "journal-damaged", self.path,
-            f"damaged: {describe_loss(kept)}; saves 1 to {kept.state.seq} can be kept",
+            f"damaged: {describe_loss(kept)}; the saves up to {kept.state.seq} can be kept",
             f"{RESTORE}, or keep what can be kept: {repair_command(session_id)}",
             RepairJournal(self.folder, session_id, self.limit),
         )  # fmt: skip

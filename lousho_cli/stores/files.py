@@ -182,11 +182,14 @@ class OpenFile:
 
     Attributes:
         size: its size in bytes when it was opened.
+        identity: which file it is, whatever bears its name by now.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self.size = os.fstat(fd).st_size
+        status = os.fstat(fd)
+        self.size = status.st_size
+        self.identity = (status.st_dev, status.st_ino)
 
     def read(self, offset: int, length: int) -> bytes:
         """Up to `length` bytes from `offset` on; fewer only at the end of the file."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import StorageError
-from ..execution.state import Record, State, apply
+from ..execution.state import Record, State, apply, goes_on
 from .garbage import paused
 from .journal import (
     RECORD_START,
@@ -20,9 +21,10 @@ from .journal import (
     parse_record,
     parse_records,
 )
-from .trail import Recent, Trail
+from .trail import Dropped, Recent, Trail
 
 _GLUED_TRIES = 16
+_BASE = re.compile(rb'\{"seq":([0-9]{1,15}),"at":"[^"]*","fence":[0-9]+,"kind":"base",')
 _BLOCK_BYTES = 256 * 1024
 _HEADER_BYTES = 4096
 
@@ -37,6 +39,7 @@ class Journal:
         end: where the valid part ends, in bytes; what follows is torn.
         whole: whether the valid part ends with a line break.
         upgrade: records of an older layout that the journal has to begin with.
+        dropped: the newest save before the kept ones; None if there is none.
     """
 
     header: Header | None
@@ -45,6 +48,7 @@ class Journal:
     end: int
     whole: bool = True
     upgrade: tuple[Record, ...] = ()
+    dropped: Dropped | None = None
 
 
 ReadAt = Callable[[int, int], bytes]
@@ -92,7 +96,7 @@ def _fold(path: Path, read: ReadAt, position: int, header: Header, limit: int) -
         while going_on:
             going_on = False
             for record, following in _records(read, position):
-                if record is not None and record.seq == state.seq + 1:
+                if record is not None and goes_on(state, record):
                     state = apply(state, record)
                     recent.add(record, state, following)
                     position = following
@@ -107,7 +111,8 @@ def _fold(path: Path, read: ReadAt, position: int, header: Header, limit: int) -
     if parent is not None and state.seq < trail.first:
         # Cut before its own first save was on disk: there is no fork.
         return Journal(None, State(header.session_id), Trail(limit), 0)
-    return Journal(header, state, trail, position, read(position - 1, 1) == b"\n")
+    whole = read(position - 1, 1) == b"\n"
+    return Journal(header, state, trail, position, whole, dropped=recent.dropped)
 
 
 def checked_lines(read: ReadAt, end: int, newest: int) -> Iterator[memoryview]:
@@ -117,7 +122,7 @@ def checked_lines(read: ReadAt, end: int, newest: int) -> Iterator[memoryview]:
         newest: the seq of the last of them.
 
     Raises:
-        ValueError: a line is damaged, or they are not the records from the first to that one.
+        ValueError: a line is damaged, or they are not the records from the first, or a base, to that one.
     """
     _, position = next(_lines(read, 0, _HEADER_BYTES))
     seq, length = 0, _BLOCK_BYTES
@@ -131,7 +136,8 @@ def checked_lines(read: ReadAt, end: int, newest: int) -> Iterator[memoryview]:
         elif not lines and len(block) < length:
             break
         for line in lines:
-            seq += 1
+            base = _BASE.match(line) if seq == 0 else None
+            seq = int(base[1]) if base else seq + 1
             if not (line.startswith(b'{"seq":%d,' % seq) and is_sealed(line)):
                 raise ValueError(f"record {seq} is damaged")
         length = _BLOCK_BYTES if lines else 4 * length

@@ -138,7 +138,7 @@ def _write_history(folder: AgentFolder, session_id: str, limit: int, journal: Jo
 
 def _kept(kept: Salvage) -> str:
     state = kept.state
-    text = f"saves 1 to {state.seq}, step {state.step}, {state.message_count} messages"
+    text = f"the saves up to {state.seq}, step {state.step}, {state.message_count} messages"
     if kept.header_rebuilt:
         text += "; its first line is made anew"
     if kept.missing or kept.dropped:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..execution.messages import JsonObject
-from ..execution.state import Record, State, apply
+from ..execution.state import Record, State, apply, goes_on
 from ..execution.unset import UNSET, Unset
 from .journal import Header, parse_header, parse_record
 
@@ -169,23 +169,28 @@ def _kept_pieces(found: list[Piece]) -> list[Piece]:
     kept: list[Piece] = []
     by_seq: dict[int, list[Piece]] = {}
     for piece in found:
-        if piece.record is not None:
+        if piece.record is not None and piece.record.kind != "base":
             alike = by_seq.setdefault(piece.record.seq, [])
             if all(each.record != piece.record for each in alike):
                 alike.append(piece)
+    seq = 0
     for piece in found[1:] if found and found[0].header else ():
-        if piece.record is None or piece.record.seq != len(kept) + 1:
+        if piece.record is None or not goes_on(State(None, seq=seq), piece.record):
             break
         kept.append(piece)
+        seq = piece.record.seq
+    if not kept:
+        kept = [piece for piece in found if piece.record and piece.record.kind == "base"][:1]
     # Two different records of one number: two runners wrote. What follows may go on from either.
-    if any(len(by_seq[seq]) > 1 for seq in range(1, len(kept) + 1)):
+    if any(len(by_seq.get(piece.record.seq, ())) > 1 for piece in kept if piece.record):
         return kept
-    fence = kept[-1].record.fence if kept and kept[-1].record else 0
-    while len(following := by_seq.get(len(kept) + 1, [])) == 1:
+    newest = kept[-1].record if kept else None
+    seq, fence = (newest.seq, newest.fence) if newest else (0, 0)
+    while len(following := by_seq.get(seq + 1, [])) == 1:
         record = following[0].record
         if record is None or record.fence < fence:
             break
-        fence = record.fence
+        seq, fence = record.seq, record.fence
         kept.append(following[0])
     return kept
 
@@ -195,7 +200,7 @@ def _rebuilt_header(found: list[Piece], session_id: str, agent: str, known: Know
     records = sorted((p.record for p in found if p.record is not None), key=lambda record: record.seq)
     if not records:
         return None
-    forks = [record for record in records if record.kind == "fork" and record.parent]
+    forks = [record for record in records if record.kind in ("fork", "base") and record.parent]
     parent = known.parent if not isinstance(known.parent, Unset) else forks[-1].parent if forks else None
     made = forks[-1].at if parent and forks else records[0].at
     return Header(session_id, agent, made, parent)

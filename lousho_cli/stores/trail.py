@@ -173,11 +173,29 @@ class Trail:
         return next((pair for pair in self._kept if pair[0].seq == seq), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The newest save before the kept ones.
+
+    Attributes:
+        state: the session as of that save.
+        end: where its record ends in the journal, in bytes; 0 in other stores.
+    """
+
+    state: State
+    end: int
+
+
 class Recent:
     """The newest saves while a session is folded: only of those that stay in the end a trail is made.
 
     Args: as of a Trail.
+
+    Attributes:
+        dropped: the newest save before those; None if there is none.
     """
+
+    dropped: Dropped | None = None
 
     def __init__(self, limit: int, first: int = 1) -> None:
         self._trail = Trail(limit, first)
@@ -190,12 +208,20 @@ class Recent:
             return
         trail.newest = record.seq
         if record.seq < trail.first:
+            self.dropped = Dropped(state, end)
+            return
+        if record.kind == "base":
+            self.dropped = Dropped(state, end)
+            trail.last_step = -1 if record.last_step is None else record.last_step
             return
         trail.last_step = max(trail.last_step, record.step)
         if groups and _share_entry(groups[-1][-1][0].kind, record.kind):
             groups[-1].append((record, state, end))
-        else:
-            groups.append([(record, state, end)])
+            return
+        if len(groups) == groups.maxlen:
+            _, oldest, place = groups[0][-1] if groups else (record, state, end)
+            self.dropped = Dropped(oldest, place)
+        groups.append([(record, state, end)])
 
     def trail(self) -> Trail:
         for group in self._groups:
