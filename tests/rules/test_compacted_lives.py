@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from rules_kit import World
-from test_state_machine import COMMON, NAMES, Lives
+from test_state_machine import COMMON, Lives
 
 from lousho_cli.stores import compaction
 from lousho_cli.stores.compaction import compact_journal
