@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "diff:diff",
     "eval": "eval:eval",
     "delete": "delete:delete",
+    "prune": "prune:prune",
     "agents": "agents:agents",
     "doctor": "doctor:doctor",
 }

@@ -70,6 +70,17 @@ def _coarse(seconds: int) -> str:
     return f"{seconds}s"
 
 
+def size(count: int) -> str:
+    """A number of bytes: `812 B`, `4.1 kB`, `3.0 MB`."""
+    if count < 1000:
+        return f"{count} B"
+    value, units = count / 1000, ["TB", "GB", "MB", "kB"]
+    while value >= 999.95 and len(units) > 1:
+        value /= 1000
+        units.pop()
+    return f"{value:.1f} {units[-1]}"
+
+
 def duration(seconds: float) -> str:
     """A length of time: `40ms`, `1.5s`, `12s`, `1m 05s`, `2h 03m`."""
     if seconds < 0.0995:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..execution.state import State
     from .findings import Progress, StoreReport
     from .journal import Header
+    from .pruning import Pruner
     from .reader import SessionSummary
     from .trail import Save
 
@@ -92,6 +93,10 @@ class Backend(Protocol):
             progress: told how many sessions are checked.
             only: the ids of the sessions to check, or None for all, and for what belongs to no session.
         """
+        ...
+
+    def pruner(self) -> Pruner:
+        """What removes and compacts sessions here. Nothing is made before it is used."""
         ...
 
     def store(self) -> Store:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .file import FileCheckpoints
     from .file_approvals import FileApprovals
     from .findings import Progress, StoreReport
+    from .pruning import Pruner
 
 
 class FileBackend:
@@ -66,6 +67,11 @@ class FileBackend:
         from .check_folder import check_folder
 
         return check_folder(self._folder, self._limit, progress, only)
+
+    def pruner(self) -> Pruner:
+        from .prune_file import FilePruner
+
+        return FilePruner(self._folder, self._limit)
 
     def store(self) -> Store:
         from .file import FileCheckpoints

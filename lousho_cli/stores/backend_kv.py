@@ -26,6 +26,7 @@ from .trail import Save
 if TYPE_CHECKING:
     from .backend import Store
     from .findings import Progress, StoreReport
+    from .pruning import Pruner
 
 PREFIX = "lousho:"
 """What the keys begin with, so that a database may hold other things too."""
@@ -96,6 +97,13 @@ class KVBackend:
         from .check_kv import KVCheck
 
         return run_sync(lambda: KVCheck(self._server, self._access, self._keys).report(progress, only))
+
+    def pruner(self) -> Pruner:
+        from .kv_approvals import KVApprovals
+        from .prune_kv import KVPruner
+
+        approvals = KVApprovals(self._access, self._keys)
+        return KVPruner(self._access, self._keys, self._checkpoints, approvals)
 
     def store(self) -> Store:
         return KVStore(self._server, PREFIX, history_limit=self._limit)

@@ -23,6 +23,7 @@ from .trail import Save
 if TYPE_CHECKING:
     from .backend import Store
     from .findings import Progress, StoreReport
+    from .pruning import Pruner
 
 
 class SqliteBackend:
@@ -102,6 +103,11 @@ class SqliteBackend:
         from .check_sqlite import check_sqlite
 
         return check_sqlite(self._database, self._limit, progress, only)
+
+    def pruner(self) -> Pruner:
+        from .prune_sqlite import SqlitePruner
+
+        return SqlitePruner(self._database.path)
 
     def store(self) -> Store:
         from .sqlite import SqliteStore

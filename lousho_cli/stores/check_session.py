@@ -6,11 +6,9 @@ run it can only be behind then.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import stat
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +16,6 @@ from pathlib import Path
 
 from ..errors import ConfigurationError, StorageError
 from ..execution.pairs import broken_pair
-from ..execution.session import Holder
 from ..execution.state import State
 from .check_history import HistoryContent, contradicts, read_history_content
 from .files import path_exists, read_file
@@ -27,6 +24,7 @@ from .folder import JOURNAL_SUFFIX, AgentFolder
 from .ids import decode_id, encode_id
 from .journal import Header, parse_header
 from .journal_fold import Journal, read_journal
+from .lease import is_running
 from .repair import RebuildHistory, RepairJournal
 from .salvage import FOLD_ERRORS, Salvage, salvage
 
@@ -95,7 +93,7 @@ class _SessionCheck:
 
     @cached_property
     def running(self) -> bool:
-        return self.session_id is not None and _is_running(self.folder, self.session_id)
+        return self.session_id is not None and is_running(self.folder, self.session_id)
 
     def problem(self, code: str, path: Path, message: str, fix: str, remedy: Remedy | None = None) -> Problem:
         return Problem(code, str(path), message, fix, self.shown_id, self.folder.agent, remedy)
@@ -312,21 +310,3 @@ def _encodes_to(session_id: str, name: str) -> bool:
         return encode_id(session_id) == name
     except ConfigurationError:
         return False
-
-
-def _is_running(folder: AgentFolder, session_id: str) -> bool:
-    """Whether the holder file names a live process. A lock is not tried: a runner would find it taken."""
-    try:
-        note = json.loads(read_file(folder.holder(session_id)) or b"")
-        pid, host = int(note["pid"]), str(note["host"])
-    except (ValueError, KeyError, TypeError, OverflowError, StorageError):
-        return False
-    if host != Holder.me().host or sys.platform == "win32":
-        return True
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return pid > 0

@@ -20,6 +20,7 @@ from .folder import AgentFolder, agent_folder
 from .journal_fold import Journal
 from .lease import Lease, lease_free_name
 from .memory import entry_of
+from .prune_file import remove_session_files
 from .reader import check_folder, is_name_taken, load_journal
 from .saves_reader import read_kept
 
@@ -84,14 +85,7 @@ class FileCheckpoints:
             return
         lease = Lease(self._folder, session_id)
         try:
-            # An older layout's file would come back to life behind the journal; without both the session
-            # does not exist, whatever else is left.
-            if legacy is not None:
-                remove_file(legacy)
-                remove_file(self._folder.legacy_history(legacy))
-            remove_file(path)
-            sync_folder(path.parent)
-            remove_file(self._folder.history(session_id))
+            remove_session_files(self._folder, session_id)
         finally:
             lease.release()
 

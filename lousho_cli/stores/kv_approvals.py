@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -92,22 +93,48 @@ class KVApprovals:
                 found.append(replace(stored, snapshot=snapshot))
         return found
 
+    async def by_session(self) -> dict[str, Sequence[str]]:
+        """The ids of the approvals that were asked for, by session."""
+        key = self._keys.approvals()
+        found: dict[str, Sequence[str]] = {}
+        for approval_id in _ids(key, await self._access.get(key)):
+            with suppress(StorageError):
+                request = await self._object(self._keys.request(approval_id)) or {}
+                pending = request.get("pending")
+                session_id = pending.get("sessionId") if isinstance(pending, dict) else None
+                if isinstance(session_id, str):
+                    found[session_id] = [*found.get(session_id, ()), approval_id]
+        return found
+
+    async def forget(self, approval_ids: Collection[str]) -> None:
+        """Delete approvals whose session is gone."""
+        if not approval_ids:
+            return
+        for approval_id in approval_ids:
+            await self._access.delete(self._keys.decision(approval_id))
+            await self._access.delete(self._keys.request(approval_id))
+        await self._change_list(lambda ids: [id for id in ids if id not in approval_ids])
+
     async def _enlist(self, approval_id: str) -> None:
-        """Add an id to the list, which all sessions share."""
+        await self._change_list(lambda ids: ids if approval_id in ids else [*ids, approval_id])
+
+    async def _change_list(self, change: Callable[[Sequence[str]], Sequence[str]]) -> None:
+        """Change the list of ids, which all sessions share."""
         key = self._keys.approvals()
         async with self._access.exclusive(key):
             for _ in range(_ATTEMPTS):
                 text = await self._access.get(key)
                 ids = _ids(key, text)
-                if approval_id in ids:
+                changed = change(ids)
+                if changed == ids:
                     return
-                wanted = encode([*ids, approval_id])
+                wanted = encode(changed)
                 if not self._access.atomic:
                     await self._access.put(key, wanted)
                     return
                 if await self._access.swap(key, wanted, text):
                     return
-        raise StorageError(f"key {key!r} changes faster than it can be added to", hint="try again")
+        raise StorageError(f"key {key!r} changes faster than it can be written", hint="try again")
 
     async def _stored(self, approval_id: str, request: JsonObject) -> StoredApproval:
         """The request with its decision, if there is one, and without its snapshot."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -146,6 +147,24 @@ def _held_if_free(lease: Lease, name: str, is_taken: Callable[[str], bool]) -> L
         return lease
     lease.release()
     return None
+
+
+def is_running(locks: LockFiles, session_id: str) -> bool:
+    """Whether the holder file names a live process. The lock is not tried: a runner would find it taken."""
+    try:
+        note = json.loads(read_file(locks.holder(session_id)) or b"")
+        pid, host = int(note["pid"]), str(note["host"])
+    except (ValueError, KeyError, TypeError, OverflowError, StorageError):
+        return False
+    if host != Holder.me().host or sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return pid > 0
 
 
 def _inode(path: str | Path) -> tuple[int, int]:

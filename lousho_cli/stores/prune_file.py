@@ -15,7 +15,8 @@ from .files import real_folder, remove_file, storage, sync_folder
 from .folder import AgentFolder
 from .lease import Lease, is_running
 from .pruning import Compaction, Weight
-from .reader import check_folder, read_history, session_summary
+from .reader import check_folder, session_summary
+from .saves_reader import read_history
 
 
 class FilePruner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 
 from ..execution.sync import run_sync
 from .kv_access import Access
@@ -23,7 +24,7 @@ class KVPruner:
         self._keys = keys
         self._checkpoints = checkpoints
         self._approvals = approvals
-        self._asked: dict[str, list[str]] | None = None
+        self._asked: dict[str, Sequence[str]] | None = None
 
     def weigh(self, session_id: str) -> Weight:
         return run_sync(lambda: self._weigh(session_id))
@@ -48,7 +49,7 @@ class KVPruner:
         await self._checkpoints.delete(session_id)
         if self._asked is None:
             self._asked = await self._approvals.by_session()
-        await self._approvals.forget(self._asked.pop(session_id, []))
+        await self._approvals.forget(self._asked.pop(session_id, ()))
         return True
 
     def compact(self, session_id: str, *, dry_run: bool) -> Compaction | None:

@@ -10,7 +10,7 @@ import pytest
 from store_bench import TWO_STEPS, Bench, calls, sealed, texts
 
 from lousho_cli.errors import NotFoundError, SessionBusyError
-from lousho_cli.stores import file
+from lousho_cli.stores import prune_file
 from lousho_cli.stores.files import remove_file
 
 AGAIN = [*TWO_STEPS, "again"]
@@ -108,7 +108,7 @@ def test_a_crash_between_two_removals_leaves_no_session_and_a_second_try_finishe
         done[0] += 1
         return remove(path)
 
-    monkeypatch.setattr(file, "remove_file", crashing)
+    monkeypatch.setattr(prune_file, "remove_file", crashing)
     with suppress(Crash):
         bench.delete()
     monkeypatch.undo()
