@@ -5,11 +5,13 @@ from __future__ import annotations
 from crash_checks import Scenario
 from crash_talk import (
     LEAD,
+    Compact,
     Decide,
     Delete,
     Fork,
     GoOn,
     LoseSession,
+    Prune,
     RecordDecision,
     Say,
     SayAndDie,
@@ -92,6 +94,17 @@ SCENARIOS = [
             limit,
         )
         for limit in (0, 1, 2)
+    ),
+    Scenario(
+        "a compacted journal, between runs and before an approval",
+        [Say("go"), Compact(), Decide("gated_pay"), Compact(), Fork(1, "f"), Say(None, "f"), Compact("f")],
+        {LEAD: [turn(call("a"), call("gated_pay")), "done"]},
+        2,
+    ),
+    Scenario(
+        "a pruning, and the name taken again",
+        [Say("go"), Decide("gated_pay"), Prune(), Say("afresh"), Prune()],
+        {LEAD: [turn(call("gated_pay")), "done"]},
     ),
     Scenario("a runner that lost its session", [LoseSession("go")], {LEAD: [turn(call("a")), "done"]}),
     Scenario("a long text", [Say("x" * 1600), Say("more")], {LEAD: ["y" * 1200, "done"]}),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
+from unittest import mock
 
 from crash_facts import Asked, Data, Decided, Ran, Saved, Story
 
@@ -31,8 +32,12 @@ from lousho_cli.execution.checkpoint import checkpoint_of
 from lousho_cli.execution.fork_stores import Forked
 from lousho_cli.execution.session import OpenSession
 from lousho_cli.execution.state import Record, State
+from lousho_cli.stores import compaction
+from lousho_cli.stores.compaction import compact_journal
 from lousho_cli.stores.file import FileCheckpoints
 from lousho_cli.stores.file_approvals import FileApprovals
+from lousho_cli.stores.folder import AgentFolder
+from lousho_cli.stores.prune_file import FilePruner
 from lousho_cli.testing import ScriptedModel
 
 LEAD = "bot"
@@ -198,6 +203,10 @@ class NotedCheckpoints(FileCheckpoints):
         self.add(forked.session_id, "fork", forked.read(), keep_history=False)
         return forked
 
+    @property
+    def folder(self) -> AgentFolder:
+        return self._folder
+
     def lock(self, session_id: str) -> Path:
         return self._folder.lock(session_id)
 
@@ -360,6 +369,32 @@ class Delete:
         if await talk.load(self.session) is not None or not self.keep_history:
             await talk.checkpoints.delete(self.session, keep_history=self.keep_history)
         assert await talk.load(self.session) is None, "a deleted session is there"
+
+
+@dataclass(frozen=True)
+class Compact:
+    """Compact a session's journal, however little that saves."""
+
+    session: str = "s"
+
+    async def take(self, talk: Talk) -> None:
+        with mock.patch.object(compaction, "MOST", 1000):
+            compact_journal(talk.checkpoints.folder, self.session, talk.checkpoints.story.limit)
+
+
+@dataclass(frozen=True)
+class Prune:
+    """Remove a session as `lousho prune` does."""
+
+    session: str = "s"
+
+    async def take(self, talk: Talk) -> None:
+        found = await talk.load(self.session)
+        if found is not None:
+            store = talk.checkpoints
+            assert FilePruner(store.folder, store.story.limit).remove(self.session, found["engine"]["seq"])
+            store.add(self.session, "delete", None, keep_history=False)
+        assert await talk.load(self.session) is None, "a pruned session is there"
 
 
 @dataclass(frozen=True)
