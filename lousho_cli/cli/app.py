@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 
 import typer
@@ -12,23 +13,31 @@ from . import globals
 from .errors import guarded
 
 COMMANDS: Mapping[str, str] = {
-    "init": "init:init",
-    "run": "run:run",
-    "resume": "resume:resume",
-    "approve": "approve:approve",
-    "approvals": "approvals:approvals",
-    "history": "history:history",
-    "show": "show:show",
-    "sessions": "sessions:sessions",
-    "fork": "fork:fork",
-    "diff": "diff:diff",
-    "eval": "eval:eval",
-    "delete": "delete:delete",
-    "prune": "prune:prune",
-    "agents": "agents:agents",
-    "doctor": "doctor:doctor",
+    "init": "Set up a workspace with an example agent, and trust it.",
+    "run": "Send a message to a session; resume first what is unfinished.",
+    "resume": "Finish the unfinished run of a session. If there is none, say so and exit 0.",
+    "approve": "Approve or reject a waiting tool call, and go on with its run.",
+    "approvals": "List what waits for a decision, oldest first.",
+    "history": "List the kept saves of a session, newest first.",
+    "show": "Show the transcript of a session.",
+    "sessions": "List the sessions of the workspace, the one last active first.",
+    "fork": "Make a new session from a kept save of another, with a change. The other stays as it is.",
+    "diff": "Compare two runs: where they part, and in what.",
+    "eval": "Run evals: cases of agents, and what is expected of them.",
+    "delete": "Delete a session. Its forks have all they need and stay.",
+    "prune": "Remove old sessions, and compact the journals of the others. Without a condition it only compacts.",
+    "agents": "List the agents of the workspace.",
+    "doctor": "Check the set-up and the stored files. Without --repair nothing is changed.",
 }
-"""Module and function of each command, in the order of the help. Each function is a `globals.command`."""
+"""The commands in the order of the help, each with the first line of its own help.
+
+Each is the `globals.command` of its name, in the module of its name.
+"""
+
+
+_COMPLETING = "_LOUSHO_COMPLETE"
+_COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Set while a shell asks for completion: that it does, and the line to complete, from bash or from others."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -41,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
 
     def parse_and_run() -> int | None:
-        app = build_app()
+        app = build_app(_words(arguments))
         code: int | None = app(list(arguments) or ["--help"], prog_name="lousho", standalone_mode=False)
         return code
 
@@ -51,8 +60,17 @@ def run(arguments: Sequence[str]) -> int:
     )
 
 
-def build_app() -> typer.Typer:
-    """The typer application with every command. It imports the commands, which import little."""
+def _words(arguments: Sequence[str]) -> list[str]:
+    """What may name the command: the command line, and the one that the shell wants completed."""
+    completed = [os.environ.get(name, "") for name in _COMPLETED] if _COMPLETING in os.environ else []
+    return [*arguments, *" ".join(completed).split()]
+
+
+def build_app(words: Collection[str] = tuple(COMMANDS)) -> typer.Typer:
+    """The typer application with every command. Of those that `words` names not, it knows what the help says.
+
+    A command that is not named cannot be run, and its module need not be imported.
+    """
     app = typer.Typer(
         help="A durable engine for AI agents: every step is on disk before the next one starts.",
         context_settings={"help_option_names": ["--help", "-h"]},
@@ -60,7 +78,13 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(globals.remember)
-    for name, target in COMMANDS.items():
-        module, _, function = target.partition(":")
-        app.command(name)(getattr(import_module(f".{module}", __package__), function))
+    for name, summary in COMMANDS.items():
+        if name in words:
+            app.command(name)(getattr(import_module(f".{name}", __package__), name))
+        else:
+            app.command(name, help=summary)(_unnamed)
     return app
+
+
+def _unnamed() -> None:
+    raise AssertionError("a command that the command line does not name was run")

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Concatenate, get_type_hints
 import typer
 
 from .._version import __version__
-from ..stores.ids import check_id
 from .errors import guarded
 from .output import print_text
 
@@ -67,6 +66,8 @@ def command(function: Callable[Concatenate[Globals, ...], int | None]) -> Callab
 
         def call() -> int | None:
             if options.agent is not None:
+                from ..stores.ids import check_id
+
                 check_id(options.agent, "agent")
             return function(options, **values)
 

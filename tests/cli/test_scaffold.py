@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,8 +73,8 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     build = app.build_app
 
-    def with_probe() -> typer.Typer:
-        built = build()
+    def with_probe(words: Collection[str]) -> typer.Typer:
+        built = build(words)
         built.command("probe")(run_probe)
         return built
 
@@ -224,10 +224,45 @@ def test_wrong_usage_ends_with_2(line: str, part: str, capsys: pytest.CaptureFix
 def test_the_help_names_every_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(line.split()) == 0
     shown = capsys.readouterr().out
-    for name in app.COMMANDS:
-        assert name in shown
+    for name, summary in app.COMMANDS.items():
+        assert f"  {name}  " in shown
         assert app.run([name, "--help"]) == 0
-        assert "--workspace" in capsys.readouterr().out
+        own = capsys.readouterr().out
+        assert "--workspace" in own
+        assert " ".join(own.split("\n\n")[1].split()).startswith(summary)
+
+
+def imported(line: str, *wanted: str, **environ: str) -> list[str]:
+    """Which of the modules a process of that command line imports."""
+    code = (
+        "import json, sys\n"
+        "from lousho_cli.cli.app import run\n"
+        f"try: run({line.split()!r})\n"
+        f"finally: print(json.dumps([name for name in {wanted!r} if name in sys.modules]), file=sys.stderr)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environ},
+        check=False,
+    )
+    found: list[str] = json.loads(ran.stderr.splitlines()[-1])
+    return found
+
+
+COMMAND_MODULES = [f"lousho_cli.cli.{name}" for name in app.COMMANDS]
+
+
+def test_the_help_and_completion_import_no_command() -> None:
+    heavy = ("asyncio", "rich", "pydantic", "lousho_cli.execution", "lousho_cli.config")
+    assert imported("--help", *COMMAND_MODULES, *heavy) == []
+    completing = {"_LOUSHO_COMPLETE": "complete_bash", "COMP_WORDS": "lousho se", "COMP_CWORD": "1"}
+    assert imported("", *COMMAND_MODULES, "asyncio", "lousho_cli.execution", **completing) == []
+
+
+def test_a_command_imports_no_other() -> None:
+    assert imported("sessions", *COMMAND_MODULES) == ["lousho_cli.cli.sessions"]
 
 
 def test_init_makes_a_workspace_and_trusts_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
