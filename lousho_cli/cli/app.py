@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "Compare two runs: where they part, and in what.",
     "eval": "Run evals: cases of agents, and what is expected of them.",
     "delete": "Delete a session. Its forks have all they need and stay.",
-    "prune": "Remove old sessions, and compact the journals of the others. Without a condition it only compacts.",
+    "prune": "Remove old sessions, and compact the journals of the others.",
     "agents": "List the agents of the workspace.",
     "doctor": "Check the set-up and the stored files. Without --repair nothing is changed.",
 }
