@@ -26,6 +26,9 @@ class EvalFlags:
         usage: tokens are compared too.
         update: what new runs would change in the recordings is worked out, and done if it is wanted.
         yes: it is wanted.
+        source: the session to make a case of, or None.
+        name: of the eval it becomes, or None.
+        session: the session to run again, or None.
         trend: the last runs of each case are shown.
         strict: drift, and cases without a recording, fail.
         tags: of evals, one of which they must have; empty for all.
@@ -42,6 +45,9 @@ class EvalFlags:
     usage: bool
     update: bool
     yes: bool
+    source: str | None
+    name: str | None
+    session: str | None
     trend: bool
     strict: bool
     tags: tuple[str, ...]
@@ -76,6 +82,16 @@ def eval(
         bool, typer.Option("--update", help="Like --drift; show what new runs change in the recordings.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --update: change them, unasked.")] = False,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="SESSION", help="Make an eval of a session, recorded.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="With --from: the eval's name.")
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", metavar="SESSION", help="With --drift: run this session again instead."),
+    ] = None,
     trend: Annotated[
         bool, typer.Option("--trend", help="Show how similar each case's last drift runs were.")
     ] = False,
@@ -107,14 +123,12 @@ def eval(
 
     Exit code 0: all gates passed. 1: one failed. 2: could not run. 8: nothing was run or compared.
     """
-    from ..errors import ConfigurationError
     from .eval_run import run_evals
+    from .eval_session import make_eval, run_session
     from .eval_trend import show_trends
     from .place import open_place
 
     mode = _mode({"record": record, "replay": replay, "drift": drift or drift_usage or update}, runs)
-    if yes and not update:
-        raise ConfigurationError("--yes says that recordings may change", hint="add --update")
     flags = EvalFlags(
         names=tuple(names or ()),
         mode=mode,
@@ -122,6 +136,9 @@ def eval(
         usage=drift_usage,
         update=update,
         yes=yes,
+        source=source,
+        name=name,
+        session=session,
         trend=trend,
         strict=strict,
         tags=tuple(tag or ()),
@@ -132,6 +149,11 @@ def eval(
         junit=junit,
         trust=trust,
     )
+    _check(flags)
+    if source is not None:
+        return make_eval(open_place(options), flags, source)
+    if session is not None:
+        return run_session(open_place(options), flags, session)
     if trend and mode == "run":
         return show_trends(open_place(options), flags)
     return run_evals(open_place(options), flags)
@@ -150,3 +172,19 @@ def _mode(given: dict[Mode, bool], runs: int | None) -> Mode:
             "--runs says how many runs to record or to compare", hint="add --record or --drift"
         )
     return mode
+
+
+def _check(flags: EvalFlags) -> None:
+    """See that the options fit each other."""
+    from ..errors import ConfigurationError
+
+    if flags.yes and not flags.update:
+        raise ConfigurationError("--yes says that recordings may change", hint="add --update")
+    if flags.name is not None and flags.source is None:
+        raise ConfigurationError("--as names what --from makes", hint="add --from SESSION")
+    if flags.source is not None and (flags.mode != "run" or flags.session is not None):
+        raise ConfigurationError("--from makes an eval and runs nothing else", hint="give it alone")
+    if flags.session is not None and (flags.mode != "drift" or flags.update):
+        raise ConfigurationError("--session runs a session again and compares", hint="give it with --drift")
+    if flags.names and (flags.source is not None or flags.session is not None):
+        raise ConfigurationError("a session is no eval: names do not go with it", hint="leave the names out")

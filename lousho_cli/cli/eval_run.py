@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -43,19 +42,35 @@ def run_evals(place: Place, flags: EvalFlags) -> int:
     volatile = place.settings.cassette_volatile or ()
     stage = Stage(place.workspace, flags.mode, _in_ci(), flags.runs, flags.usage, volatile, flags.update)
     order = Order(flags.jobs, flags.stop_at_failure, flags.strict)
-    interrupts = Interrupts()
     progress = Progress(surface_for(sys.stderr, no_color=place.options.no_color), len(chosen))
     tell = _silent if place.options.quiet else progress.tell
+
+    def suite() -> Coroutine[Any, Any, Report]:
+        return run_suite(stage, chosen, order, lambda result: tell(result.to_json()))
+
+    return report_of(place, flags, suite, progress.close)
+
+
+def report_of(
+    place: Place,
+    flags: EvalFlags,
+    suite: Callable[[], Coroutine[Any, Any, Report]],
+    then: Callable[[], None] = lambda: None,
+) -> int:
+    """Run what makes a report, show and write the report; returns the exit code.
+
+    Args:
+        then: called when it has been run, whatever came of it.
+    """
+    interrupts = Interrupts()
     with private_stdout() as stdout:
         try:
-            report = interrupts.run(
-                partial(run_suite, stage, chosen, order, lambda result: tell(result.to_json()))
-            )
+            report = interrupts.run(suite)
         except Interrupted as interrupted:
             notice("interrupted: there is no report")
             return _end(interrupts, interrupted.exit_code)
         finally:
-            progress.close()
+            then()
         asks = _asks(place, report, flags)
         if asks:
             _show(place, report, stdout, trends=flags.trend)

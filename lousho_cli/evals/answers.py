@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ..errors import PropagatingToolError
 from ..execution.agent import Agent
+from ..execution.delegates import with_delegates
 from ..execution.events import Event
 from ..execution.messages import JsonObject
 from ..execution.steps import StepCall
@@ -43,7 +44,13 @@ class ToolAnswer:
 
 
 class Answers(Protocol):
-    """What answers in the place of tools."""
+    """What answers in the place of tools.
+
+    Attributes:
+        for_delegates: whether in the place of sub-agents too.
+    """
+
+    for_delegates: bool
 
     def answer(self, path: Path, tool: Tool, args: JsonObject) -> Any:
         """The result of a call; raises what the call fails with."""
@@ -78,12 +85,14 @@ class RecordedAnswers:
 
     Args:
         recorded: what was recorded.
+        delegates: whether they hold what sub-agents answered as a whole: these do not run then.
         nearest: whether a call that was never recorded gets the answer of the closest call of its tool, used
             or not, instead of ending the run. A tool that was never called gets that of another with the very
             same arguments, as it may have a new name; else its call fails, and the run goes on.
     """
 
-    def __init__(self, recorded: Iterable[ToolAnswer], *, nearest: bool) -> None:
+    def __init__(self, recorded: Iterable[ToolAnswer], *, nearest: bool, delegates: bool = False) -> None:
+        self.for_delegates = delegates
         self._left = list(recorded)
         self._all = list(self._left)
         self._nearest = nearest
@@ -130,6 +139,8 @@ class RecordedAnswers:
 class StubAnswers:
     """Answers from the stubs of a case: the first whose arguments the call's hold."""
 
+    for_delegates = False
+
     def __init__(self, stubs: Sequence[Stub]) -> None:
         self._stubs = stubs
 
@@ -154,6 +165,11 @@ def answered(agent: Agent, answers: Answers, path: Path = ()) -> Agent:
     """The agent with tools of the same names and arguments that `answers` answers for, sub-agents' too."""
     assert isinstance(agent.tools, ToolRegistry)
     double = copy.copy(agent)
+    if answers.for_delegates:
+        every = with_delegates(agent.tools, agent)
+        double.tools = ToolRegistry(_answered(tool, answers, path) for tool in every)
+        double.subagents = ()
+        return double
     double.tools = ToolRegistry(_answered(tool, answers, path) for tool in agent.tools)
     double.subagents = tuple(answered(sub, answers, (*path, sub.name)) for sub in agent.subagents)
     return double
@@ -163,7 +179,7 @@ def _answered(tool: Tool, answers: Answers, path: Path) -> Tool:
     async def answer(**kwargs: Any) -> Any:
         return answers.answer(path, tool, to_json_value(kwargs))
 
-    return replace(tool, function=answer, is_async=True, context_parameter=None, timeout=None)
+    return replace(tool, function=answer, is_async=True, context_parameter=None, timeout=None, delegate=None)
 
 
 def _exact(answers: Iterable[ToolAnswer], path: Path, tool: Tool, args: JsonObject) -> ToolAnswer | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from ..execution.steps import parsed
 from ..execution.unset import UNSET
 from .drift_rules import DriftTable
 from .part import Amount, Count, Part, Text, Texts, listed
@@ -17,15 +18,24 @@ ToolAnswers = Literal["live", "recorded", "stub"]
 
 
 class Turn(Part):
-    """What is said in one turn: a text, and files beside it, by path from the eval file's folder."""
+    """What is said in one turn.
+
+    Attributes:
+        text: a text, and
+        files: files beside it, by path from the eval file's folder; or
+        messages: messages as they stand in a transcript.
+        max_steps: model turns until the next thing is said; None for the agent's own limit.
+    """
 
     text: str = ""
     files: Texts = ()
+    messages: tuple[dict[str, Any], ...] = ()
+    max_steps: Annotated[Count, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Turn:
-        if not self.text and not self.files:
-            raise ValueError("it takes a text, or files")
+        if bool(self.text or self.files) == bool(self.messages):
+            raise ValueError("it takes a text and files, or messages")
         return self
 
 
@@ -51,11 +61,19 @@ def _decision(value: object) -> object:
     if value in ("approve", "reject"):
         return {"approve": value == "approve"}
     if isinstance(value, Mapping) and len(value) == 1:
-        if isinstance(value.get("edit"), Mapping):
-            return {"approve": True, "arguments": value["edit"]}
+        edit = parsed(value.get("edit"))
+        if isinstance(edit, Mapping):
+            return {"approve": True, "arguments": edit}
         if isinstance(value.get("reject"), str):
             return {"approve": False, "note": value["reject"]}
-    raise ValueError('it takes "approve", "reject", { edit = { ... } } or { reject = "why" }')
+    raise ValueError(
+        'it takes "approve", "reject", { edit = { ... } } or { reject = "why" }, or a list of them'
+    )
+
+
+def _decided(value: object) -> object:
+    """One decision for every call of a tool, or a list of one for each."""
+    return [_decision(each) for each in value] if isinstance(value, list) else _decision(value)
 
 
 class Stub(Part):
@@ -148,7 +166,7 @@ class Expectations(Checks):
 
 
 Input: TypeAlias = tuple[Annotated[Turn, BeforeValidator(_turn)], ...]
-Decisions: TypeAlias = dict[str, Annotated[Decision, BeforeValidator(_decision)]]
+Decisions: TypeAlias = dict[str, Annotated[Decision | tuple[Decision, ...], BeforeValidator(_decided)]]
 
 
 class Case(Part):
@@ -158,7 +176,7 @@ class Case(Part):
         label: names it within its eval.
         input: what is said, turn by turn.
         business_state: the value the tools share; UNSET for none.
-        decisions: what is decided about calls that wait for a human, by tool.
+        decisions: what is decided about calls that wait for a human, by tool: about all, or about each.
         tools: where tools' answers come from; None leaves it to how the eval is run.
         stubs: the answers where `tools` is `stub`.
         expect: what is expected.

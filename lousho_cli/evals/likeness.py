@@ -124,7 +124,7 @@ def _other_calls(
 def _as_wholes(committed: Trajectory, current: Trajectory) -> Iterator[Difference]:
     if len(committed.steps) != len(current.steps):
         yield Difference("steps", str(len(committed.steps)), str(len(current.steps)))
-    if committed.ended != current.ended:
+    if None not in (committed.ended, current.ended) and committed.ended != current.ended:
         yield Difference("finishReason", str(committed.ended), str(current.ended))
     if None not in (committed.tokens, current.tokens) and committed.tokens != current.tokens:
         yield Difference("usage", str(committed.tokens), str(current.tokens))

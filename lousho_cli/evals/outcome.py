@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..execution.messages import JsonObject
 from ..execution.steps import Step, StepCall, Trajectory
 
 
@@ -35,6 +36,7 @@ class Outcome:
         tokens: used in all.
         cost_usd: in all; None if it is not known.
         problem: why the case could not be played to its end; None if it was.
+        fingerprint: of the agent that played it.
     """
 
     steps: Sequence[Step] = ()
@@ -43,6 +45,7 @@ class Outcome:
     tokens: int = 0
     cost_usd: float | None = None
     problem: Failure | None = None
+    fingerprint: JsonObject | None = None
 
     @property
     def calls(self) -> list[StepCall]:

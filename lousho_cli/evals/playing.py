@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,13 +30,17 @@ class Script:
 
     Attributes:
         turns: what is said, turn by turn.
-        decisions: what is decided about calls that wait for a human, by tool.
+        decisions: what is decided about calls that wait for a human, by tool: about all, or about each.
         business_state: the value the tools share; UNSET for none.
+        limits: model turns that each may take; None, and where it ends, for the agent's own limit.
+        otherwise: what is decided where `decisions` does not say.
     """
 
     turns: Sequence[Input]
-    decisions: dict[str, Decision] = field(default_factory=dict)
+    decisions: Mapping[str, Decision | Sequence[Decision]] = field(default_factory=dict)
     business_state: Any = UNSET
+    limits: Sequence[int | None] = ()
+    otherwise: Decision | None = None
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,16 @@ class _Play:
         }
         self._store = MemoryStore(history_limit=0)
         self._results: list[ExecutionResult] = []
+        self._decided: Counter[str] = Counter()
 
     async def all_turns(self) -> Failure | None:
         """Say every turn; what keeps the case from going on."""
         for number, turn in enumerate(self._script.turns):
-            result = await self._say(turn, self._script.business_state if number == 0 else UNSET)
+            state = self._script.business_state if number == 0 else UNSET
+            limit = self._script.limits[number] if number < len(self._script.limits) else None
+            result = await self._say(turn, state, limit)
             while result.approval is not None:
-                decision = self._script.decisions.get(result.approval.tool_name)
+                decision = self._decision(result.approval.tool_name)
                 if decision is None:
                     return _waits(result.approval)
                 result = await self._decide(result.approval, decision)
@@ -108,9 +116,18 @@ class _Play:
             tokens=sum(result.usage.total_tokens for result in self._results),
             cost_usd=sum(known) if len(known) == len(costs) else None,
             problem=problem,
+            fingerprint=checkpoint.agent_fingerprint if checkpoint else None,
         )
 
-    async def _say(self, turn: Input, business_state: Any) -> ExecutionResult:
+    def _decision(self, tool: str) -> Decision | None:
+        decided = self._script.decisions.get(tool, ())
+        if isinstance(decided, Decision):
+            return decided
+        number = self._decided[tool]
+        self._decided[tool] += 1
+        return decided[number] if number < len(decided) else self._script.otherwise
+
+    async def _say(self, turn: Input, business_state: Any, limit: int | None) -> ExecutionResult:
         return await AgentExecutor.execute(
             input=turn,
             provider=self._player.provider,
@@ -118,6 +135,7 @@ class _Play:
             checkpoint_store=self._store.checkpoints,
             approval_store=self._store.approvals,
             business_state=business_state,
+            max_steps=limit,
             **self._options,
         )
 

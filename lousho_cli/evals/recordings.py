@@ -26,11 +26,13 @@ class RecordedRun:
         turns: the calls of its models.
         answers: what its tools answered, in order.
         trajectory: the way it took.
+        delegates: whether the answers hold what sub-agents answered as a whole, and not what they did.
     """
 
     turns: CassetteRun
     answers: Sequence[ToolAnswer]
     trajectory: Trajectory
+    delegates: bool = False
 
 
 class _Data(BaseModel):
@@ -62,11 +64,15 @@ class _RunData(_Data):
     total_tokens: int
     steps: list[_StepData]
     answers: list[_AnswerData]
+    delegates: bool = False
 
 
-def recorded_run(turns: CassetteRun, answers: Sequence[ToolAnswer], outcome: Outcome) -> RecordedRun:
+def recorded_run(
+    turns: CassetteRun, answers: Sequence[ToolAnswer], outcome: Outcome, *, delegates: bool = False
+) -> RecordedRun:
     """A run that was recorded, keys and tokens taken out."""
     data = _RunData(
+        delegates=delegates,
         finish_reason=outcome.endings[-1],
         total_tokens=outcome.tokens,
         steps=[
@@ -140,4 +146,6 @@ def _run(turns: CassetteRun, data: _RunData) -> RecordedRun:
     answers = [
         ToolAnswer(each.tool, each.args, each.result, each.error, tuple(each.path)) for each in data.answers
     ]
-    return RecordedRun(turns, answers, Trajectory(steps, data.finish_reason, data.total_tokens))
+    return RecordedRun(
+        turns, answers, Trajectory(steps, data.finish_reason, data.total_tokens), data.delegates
+    )

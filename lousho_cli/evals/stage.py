@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ..execution.protocols import Provider
-from ..loading import load_from_workspace
+from ..loading import MakeProvider, load_from_workspace
 from ..providers.cassette import CassetteRun, slug
 from ..providers.cassette_model import Tape
 from ..providers.cassette_volatile import Volatile
@@ -142,7 +142,8 @@ class Stage:
         outcome = await self._player(chosen, answers, tape).play(script, observer=log.observe)
         if outcome.problem is not None:
             return _NewRun(outcome, None)
-        return _NewRun(outcome, recorded_run(tape.run, log.answers, outcome))
+        delegates = answers is not None and answers.for_delegates
+        return _NewRun(outcome, recorded_run(tape.run, log.answers, outcome, delegates=delegates))
 
     def _comparison(
         self, chosen: Chosen, recorded: Sequence[RecordedRun], runs: Sequence[_NewRun]
@@ -166,14 +167,26 @@ class Stage:
         return partial(likeness, same=Sameness(_rules(chosen), Volatile(self.volatile)))
 
     def _player(self, chosen: Chosen, answers: Answers | None, tape: Tape | None = None) -> Player:
-        """The agent, loaded anew: no case sees what another left in its tools' modules."""
-        ready = load_from_workspace(self.workspace, chosen.agent, make_provider=partial(_model, tape))
-        return Player(
-            ready.agent if answers is None else answered(ready.agent, answers),
-            ready.provider,
-            f"eval-{slug(chosen.file.eval.name)}-{slug(chosen.case.label)}",
-            ready.settings.tool_concurrency,
-        )
+        session = f"eval-{slug(chosen.file.eval.name)}-{slug(chosen.case.label)}"
+        return player(self.workspace, chosen.agent, session, answers, partial(_model, tape))
+
+
+def player(
+    workspace: Path, agent: str, session: str, answers: Answers | None, make_provider: MakeProvider
+) -> Player:
+    """An agent that plays a case, loaded anew: no case sees what another left in its tools' modules.
+
+    Args:
+        session: names the conversation, for its tools.
+        answers: what answers in the place of its tools, or None.
+        make_provider: makes each of its models, by a function that looks the live one up.
+
+    Raises:
+        SDKError: it cannot be loaded, or its model is not set up.
+    """
+    ready = load_from_workspace(workspace, agent, make_provider=make_provider)
+    double = ready.agent if answers is None else answered(ready.agent, answers)
+    return Player(double, ready.provider, session, ready.settings.tool_concurrency)
 
 
 def _model(tape: Tape | None, live: Callable[[], Provider]) -> Provider:
@@ -187,7 +200,11 @@ def _answers(chosen: Chosen, recorded: Sequence[RecordedRun], *, nearest: bool) 
         return None
     if chosen.case.tools == "stub":
         return StubAnswers(chosen.case.stubs)
-    return RecordedAnswers([each for run in recorded for each in run.answers], nearest=nearest)
+    return RecordedAnswers(
+        [each for run in recorded for each in run.answers],
+        nearest=nearest,
+        delegates=any(run.delegates for run in recorded),
+    )
 
 
 def _rules(chosen: Chosen) -> Strictness:

@@ -15,6 +15,7 @@ from .playing import Script
 from .pool import run_all
 from .results import CaseResult, Report
 from .selection import Chosen
+from .sessions import SESSION_EVAL, SessionStage
 from .stage import Stage
 from .trend import trend_of
 from .turns import script_of
@@ -33,6 +34,17 @@ class Order:
     jobs: int = 4
     stop_at_failure: bool = False
     strict: bool = False
+
+
+async def run_session(stage: SessionStage, runs: int, strict: bool) -> Report:
+    """Run a session again, and compare.
+
+    Raises:
+        SDKError: it could not be run at all.
+    """
+    started = _now()
+    result = await stage.drift(runs)
+    return Report("drift", [result], 0, started, _now(), strict, stage.volatile)
 
 
 def evals_of(workspace: Path, agent: str | None) -> Iterator[tuple[str, Sequence[EvalFile]]]:
@@ -81,6 +93,8 @@ def remember(workspace: Path, report: Report) -> None:
     Raises:
         StorageError: it cannot be written.
     """
+    if all(result.eval == SESSION_EVAL for result in report.results):
+        return
     passed = {result.key for result in report.results if result.status == "passed"}
     failed = {result.key for result in report.results if result.status == "failed"}
     before = read_last_failed(workspace)

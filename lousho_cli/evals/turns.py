@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
+from ..execution.intake import Input
 from .cases import Case, Turn
 from .playing import Script
 
@@ -18,11 +19,19 @@ def script_of(case: Case, folder: Path) -> Script:
     Raises:
         ConfigurationError: a file cannot be read; code `LOUSHO_EVALS_INVALID`.
     """
-    turns = [_message(turn, folder) for turn in case.input]
-    return Script(turns, dict(case.decisions), case.business_state)
+    turns = [message_of(turn, folder) for turn in case.input]
+    limits = [turn.max_steps for turn in case.input]
+    return Script(turns, dict(case.decisions), case.business_state, limits)
 
 
-def _message(turn: Turn, folder: Path) -> str | dict[str, Any]:
+def message_of(turn: Turn, folder: Path) -> Input:
+    """What is said in a turn, as a run takes it. Files are looked up from `folder`.
+
+    Raises:
+        ConfigurationError: a file cannot be read; code `LOUSHO_EVALS_INVALID`.
+    """
+    if turn.messages:
+        return turn.messages
     if not turn.files:
         return turn.text
     text = [{"type": "text", "text": turn.text}] if turn.text else []
