@@ -17,7 +17,19 @@ from .agents.definition import RUN_KEYS, OnAgentDrift
 from .errors import ConfigurationError
 from .providers.models.servers import Server
 from .stores.backend_location import hide_credentials, parse_location
-from .toml_file import TEXT, TEXTS, Found, Key, Value, read_tables, read_toml, text, texts, whole_number
+from .toml_file import (
+    TEXT,
+    TEXTS,
+    Found,
+    Key,
+    Value,
+    read_tables,
+    read_toml,
+    table,
+    text,
+    texts,
+    whole_number,
+)  # fmt: skip
 
 CONFIG_FILE = "config.toml"
 ENVIRONMENT_PREFIX = "LOUSHO_"
@@ -27,6 +39,7 @@ KEYS: Mapping[str, Key] = {
     **RUN_KEYS,
     "history_limit": whole_number(0),
     "cassette_volatile": texts(),
+    "redaction": table({"patterns": texts(), "keys": texts()}),
     "store": text(),
 }
 """What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
@@ -72,6 +85,8 @@ class Settings:
         retries: when the model is asked again, or None for the engine's default.
         cassette_volatile: regular expressions of texts that make no difference to a cassette, or None.
         budget: what a run may use up, or None for no limit.
+        redaction: what is taken out of all that is stored, besides the usual keys and tokens; None takes
+            nothing out but the model's own key.
         store: where sessions are kept: `file`, `sqlite:PATH`, or the URL of a Redis or Valkey server.
         providers: what is set up about the providers of models, by name; the workspace's over the user's.
         sources: where each setting comes from, by its name.
@@ -89,6 +104,7 @@ class Settings:
     retries: Mapping[str, Any] | None = None
     cassette_volatile: Sequence[str] | None = None
     budget: Mapping[str, Any] | None = None
+    redaction: Mapping[str, Any] | None = None
     store: str = field(default="file", repr=False)
     providers: Mapping[str, Server] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)

@@ -30,6 +30,7 @@ from ..execution.records import (
     ForkResult,
     HistoryEntry,
 )
+from ..execution.redaction import Redaction
 from ..execution.sync import run_sync
 from ..execution.tools import Tool
 from ..execution.unset import UNSET
@@ -66,6 +67,7 @@ def create_agent(
     fallbacks: Iterable[Provider | str] | None = None,
     budget: Budget | Mapping[str, Any] | None = None,
     output: Any = None,
+    redaction: Redaction | Mapping[str, Any] | bool | None = None,
 ) -> DurableAgent:
     """Make an agent that keeps its sessions in a store.
 
@@ -87,6 +89,7 @@ def create_agent(
         budget: what a run may use up: tokens, money, seconds, steps; default no limit.
         output: the shape of a final answer: a pydantic model or another type, or a JSON schema as a mapping;
             default free text.
+        redaction: True takes keys and tokens out of all that is stored; a mapping adds `patterns` and `keys`.
 
     Raises:
         ConfigurationError: there is no model, two tools share a name, or a setting is impossible.
@@ -120,6 +123,7 @@ def create_agent(
         "tool_concurrency": tool_concurrency,
         "on_agent_drift": on_agent_drift,
         "hooks": hooks,
+        "redaction": Redaction.of(redaction),
     }
     return DurableAgent(agent, provider, store, options)
 

@@ -77,6 +77,7 @@ class LoadedRun:
             "tool_concurrency": self.settings.tool_concurrency,
             "on_agent_drift": self.settings.on_agent_drift,
             "business_state": self.flags.business_state,
+            "redaction": self.settings.redaction,
             "on_event": live.observe,
             "cancel": live.interrupts.cancel,
             "wait": self.flags.wait,

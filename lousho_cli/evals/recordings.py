@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from ..errors import CassetteError
+from ..execution.redaction import Redactor
 from ..execution.steps import Step, StepCall, Trajectory
 from ..providers.cassette import Cassette, CassetteRun
-from ..providers.redaction import Redactor
 from .answers import ToolAnswer
 from .outcome import Outcome
 

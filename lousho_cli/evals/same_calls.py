@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..execution.redaction import mapped
 from ..execution.steps import StepCall
 from ..providers.cassette_volatile import Volatile
-from ..providers.redaction import mapped
 from ..render.fields import canonical
 from .drift_rules import EQUAL, Rule, Strictness
 

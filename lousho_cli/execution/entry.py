@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from ..errors import ConfigurationError, SessionAwaitingApprovalError
+from ..errors import ConfigurationError, SDKError, SessionAwaitingApprovalError
 from .agent import Agent
 from .approval import consume, expired_decision, has_expired
 from .asking import AskedModel
@@ -35,6 +35,8 @@ from .records import (
     PendingApproval,
     Usage,
 )
+from .redacting import RedactedSession, redact_error, redacted_messages, redacted_observer, redactor_for
+from .redaction import Redaction
 from .resolution import ResolvedAgent, provider_model, resolve_again, resolve_new
 from .run import Run, Settings
 from .session import NestedSession, OpenSession
@@ -76,6 +78,7 @@ class Options:
     fallbacks: Iterable[Provider] | None = None
     budget: Budget | Mapping[str, Any] | None = None
     output: Any = None
+    redaction: Redaction | Mapping[str, Any] | bool | None = None
 
     def __post_init__(self) -> None:
         if cast(Any, self.provider) is None:
@@ -108,6 +111,11 @@ class Entry:
         self, agent: Agent, options: Options, *, lead: str | None = None, path: tuple[str, ...] = ()
     ) -> None:
         self._agent = agent
+        self._redactor = (
+            None if path else redactor_for(_providers(agent, options), Redaction.of(options.redaction))
+        )
+        if self._redactor is not None:
+            options = replace(options, observer=redacted_observer(options.observer, self._redactor))
         self._o = options
         self._cancel = options.cancel or Cancel()
         self._lead = lead or agent.name
@@ -126,7 +134,16 @@ class Entry:
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
-        messages = normalise(given)
+        if self._redactor is None:
+            return await self._enter(session, normalise(given))
+        messages = redacted_messages(normalise(given), self._redactor)
+        try:
+            return await self._enter(RedactedSession(session, self._redactor, self._o.observer), messages)
+        except SDKError as error:
+            redact_error(error, self._redactor)
+            raise
+
+    async def _enter(self, session: OpenSession, messages: Sequence[MessageData]) -> ExecutionResult:
         resumed = session.state.status != "finished"
         if resumed:
             agent, changes = await self._resume(session, messages)
@@ -406,3 +423,13 @@ def _result(state: State, reason: str, run: Run, output: OutputFormat | None) ->
         session_id=state.session_id,
         approval=pending,
     )
+
+
+def _providers(agent: Agent, options: Options) -> Iterator[Provider]:
+    """Every model that a run may ask."""
+    yield options.provider
+    yield from options.fallbacks or agent.fallbacks or ()
+    for sub in agent.subagents:
+        if sub.provider is not None:
+            yield sub.provider
+        yield from _providers(sub, options)

@@ -11,7 +11,7 @@ from .messages import JsonObject
 EventType = Literal[
     "run.start", "step.start", "text.delta", "reasoning.delta", "call.delta", "model.retry", "model.failed",
     "tool.start", "tool.done", "tool.error", "approval.requested", "agent.drift", "output.invalid",
-    "budget.unpriced", "budget.exceeded", "checkpoint.saved", "step.done", "run.done",
+    "budget.unpriced", "budget.exceeded", "content.redacted", "checkpoint.saved", "step.done", "run.done",
 ]  # fmt: skip
 
 
@@ -34,6 +34,7 @@ class Event:
     output.invalid      step, error, again: the answer does not have its shape; whether it is asked for again
     budget.unpriced     step: the costs of some requests are not known, so a limit of costs misses them
     budget.exceeded     step, budget, used (tokens, seconds, steps, costUsd or knownCostUsd), exceeded (texts)
+    content.redacted    step, count: so many secrets were taken out of what the next save holds
     checkpoint.saved    seq, status, step
     step.done           step, usage (of the step's model turn)
     run.done            finishReason, steps, usage (of the run), approvalId?

@@ -28,6 +28,7 @@ from .records import (
     ForkResult,
     HistoryEntry,
 )
+from .redaction import Redaction
 from .session import open_session
 from .sync import run_sync
 from .tools import ToolRegistry
@@ -60,6 +61,7 @@ class AgentExecutor:
         fallbacks: Iterable[Provider] | None = None,
         budget: Budget | Mapping[str, Any] | None = None,
         output: Any = None,
+        redaction: Redaction | Mapping[str, Any] | bool | None = None,
         wait: float = 0.0,
     ) -> ExecutionResult:
         """Run an agent on a session until it finishes or pauses, resuming first what is unfinished.
@@ -92,6 +94,8 @@ class AgentExecutor:
                 began with.
             output: the shape of the final answer: a pydantic model or another type, or a JSON schema as a
                 mapping; default the agent's. The answer is `output` of the result.
+            redaction: True takes keys and tokens out of inputs, results and texts before they are stored; a
+                mapping adds `patterns` and `keys` (names of fields). A provider's own key never is stored.
             wait: seconds to wait for another runner of the session.
 
         Raises:
@@ -119,6 +123,7 @@ class AgentExecutor:
             fallbacks=fallbacks,
             budget=budget,
             output=output,
+            redaction=redaction,
         )
         entry = Entry(agent, options)
         session = await open_session(checkpoint_store, session_id, wait=wait)

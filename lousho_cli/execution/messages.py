@@ -38,6 +38,8 @@ class MessageData(TypedDict):
     toolCallId: NotRequired[str]
     toolName: NotRequired[str]
     isError: NotRequired[bool]
+    reasoning: NotRequired[str]
+    redacted: NotRequired[int]
 
 
 class UsageData(TypedDict, total=False):

@@ -20,12 +20,12 @@ from ..execution.protocols import (
     TextDelta,
 )
 from ..execution.records import ModelResponse
+from ..execution.redaction import Redactor
 from ..execution.values import to_json_value
 from .cassette import CassetteRun, RecordedCall
 from .cassette_miss import closest, first_difference
 from .cassette_request import Asked, CanonicalRequest, RequestReader
 from .cassette_volatile import Volatile
-from .redaction import Redactor
 
 Mode = Literal["record", "replay", "auto"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -209,6 +209,11 @@ class CassetteModel:
         if self.tape.mode == "replay" or callable(self._provider) or self._provider is None:
             return recorded or "cassette"
         return _model_id(self._provider)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The live model's, as far as it is known."""
+        return tuple(getattr(self._made or self._provider, "secrets", ()))
 
     async def generate(self, request: ModelRequest) -> ModelResponse | Mapping[str, Any]:
         """The recorded answer, or the live model's.

@@ -18,10 +18,10 @@ from typing import Any
 from ..execution.log import Log
 from ..execution.messages import JsonObject, MessageData, calls_of, text_of
 from ..execution.protocols import ModelRequest, ModelSettings
+from ..execution.redaction import Redactor, mapped
 from ..execution.values import to_json_value
 from .canonical_json import canonical_json
 from .cassette_volatile import Volatile
-from .redaction import Redactor, mapped
 
 _UNIMPORTANT_SETTINGS = frozenset(("timeout",))
 _NO_SETTINGS = ModelSettings()

@@ -38,13 +38,16 @@ def failure_of(data: Mapping[str, Any]) -> str:
     return f"{model} failed{status}: {escape_line(str(about.get('message') or ''))}; {then}{later}"
 
 
-WARNINGS = ("agent.drift", "output.invalid", "budget.unpriced", "budget.exceeded")
+WARNINGS = ("agent.drift", "content.redacted", "output.invalid", "budget.unpriced", "budget.exceeded")
 
 
 def warnings_of(type: str, data: Mapping[str, Any]) -> list[str]:
     """What a user should know whatever else is shown: a changed agent, a budget that is used up."""
     if type == "agent.drift":
         return [f"the agent changed: {escape_line(str(change))}" for change in data.get("changes") or []]
+    if type == "content.redacted":
+        count = data.get("count")
+        return [f"{count} secret{'' if count == 1 else 's'} taken out before it was stored"]
     if type == "output.invalid":
         again = "; asking once more" if data.get("again") else ""
         return [f"the answer does not have its shape: {escape_line(str(data.get('error')))}{again}"]

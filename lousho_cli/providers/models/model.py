@@ -39,6 +39,11 @@ class RealModel:
     def __repr__(self) -> str:
         return f"<RealModel {self.model}>"
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be stored or shown: its key, and what its headers take from the environment."""
+        return self._access.secrets
+
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """One finished turn.
 

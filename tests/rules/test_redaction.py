@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lousho_cli.providers.redaction import REDACTED, Redactor
+from lousho_cli.execution.redaction import REDACTED, Redactor
 
 NO_ENVIRONMENT = Redactor({})
 
