@@ -57,6 +57,7 @@ class JournalWriter:
         self._whole = whole
         self._fd = -1
         self._device = self._inode = 0
+        self._failed: OSError | None = None
         if end:
             self._open_existing()
 
@@ -69,7 +70,8 @@ class JournalWriter:
         """Make one line durable.
 
         Raises:
-            StorageError: it could not be written; the file is as it was before.
+            StorageError: it could not be written; the file is as it was before. After a sync that failed
+                nothing is written any more: what the disk holds is known again when the file is opened anew.
             SessionBusyError: another runner took the session over; nothing was written.
         """
         data = line if self._whole else b"\n" + line
@@ -97,6 +99,8 @@ class JournalWriter:
 
     def _add(self, data: bytes) -> None:
         try:
+            if self._failed is not None:
+                raise self._failed
             if not self._is_ours():
                 raise self._taken_over()
             if self._end + len(data) > self._size:
@@ -105,7 +109,7 @@ class JournalWriter:
                 self._size = os.fstat(self._fd).st_size
             try:
                 write_at(self._fd, data, self._end)
-                data_sync(self._fd)
+                self._sync()
             except OSError:
                 # What was not synced must not be found by a later reader as if it were.
                 self._cut_back()
@@ -113,19 +117,41 @@ class JournalWriter:
         except OSError as error:
             raise storage_error(self._path, "written", error) from error
 
+    def _sync(self) -> None:
+        try:
+            data_sync(self._fd)
+        except OSError as error:
+            self._failed = error
+            raise
+
     def _open_existing(self) -> None:
         with storage(self._path, "opened"):
             self._fd = open_regular(self._path, os.O_RDWR)
             try:
                 cut_file(self._fd, self._end)
-                # The runner before may have died between its write and its sync: what this one goes on from
-                # has to be on disk before anything depends on it.
+                # The runner before may have died between its write and its sync, or its sync may have failed:
+                # what this one goes on from has to be on disk before anything depends on it.
+                self._write_again()
                 data_sync(self._fd)
                 sync_folder(self._path.parent)
                 self._remember()
             except BaseException:
                 os.close(self._fd)
                 raise
+
+    def _write_again(self) -> None:
+        """Write the last record once more. What a failed sync could not write, the system holds for written:
+        a sync alone would report success and write nothing."""
+        start = max(0, self._end - 1)
+        while start >= LEAST_RESERVED:
+            block = read_at(self._fd, start - LEAST_RESERVED, LEAST_RESERVED)
+            start -= LEAST_RESERVED
+            if b"\n" in block:
+                start += block.rindex(b"\n") + 1
+                break
+        else:
+            start = 0
+        write_at(self._fd, read_at(self._fd, start, self._end - start), start)
 
     def _create(self, data: bytes) -> None:
         make_folder(self._path.parent, above=UP_TO_WORKSPACE)

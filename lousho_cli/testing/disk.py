@@ -201,6 +201,9 @@ def torn_writes(content: bytes, write: Write, torn: Torn) -> Iterator[bytes]:
             yield applied(grown, [part])
     for start, stop in lost_sectors(write):
         whole = applied(content, [write])
+        if grown[start:stop] == whole[start:stop]:
+            # Blocks that hold these very bytes stay the file's own.
+            continue
         for filler in (grown[start:stop], _STALE * (stop - start)):
             yield whole[:start] + filler + whole[stop:]
 

@@ -150,6 +150,8 @@ def test_a_save_that_fails_in_a_thread_fails_where_it_was_asked_for(bench: Bench
             await a.save(Record("save", "in-progress", 2))
         assert a.state.step == 1
         disk.error = None
+        await a.close()
+        a = await bench.store.checkpoints.open_session("a")
         await a.save(Record("save", "in-progress", 3))
         await a.close()
         await b.close()
