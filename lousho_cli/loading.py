@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .agents.definition import read_definition
 from .agents.folder import load_agent
@@ -14,10 +15,12 @@ from .execution.agent import Agent
 from .execution.budget import Budget
 from .execution.patience import RetryPolicy
 from .execution.protocols import Provider
-from .providers.models.discovery import FoundModel, discover_model
 from .providers.resolve import resolve_model
 from .toml_file import Value
 from .workspace import agent_folder
+
+if TYPE_CHECKING:
+    from .providers.models.discovery import FoundModel
 
 MakeProvider = Callable[[Callable[[], Provider]], Provider]
 
@@ -71,6 +74,8 @@ def load_from_workspace(
     found = None
     model = settings.model
     if model is None:
+        from .providers.models.discovery import discover_model
+
         found = discover_model()
         model = found.model
     provider = provider_of(model, folder)

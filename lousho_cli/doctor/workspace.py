@@ -13,7 +13,6 @@ from ..config import CONFIG_FILE, Settings, load_settings, user_config_file
 from ..errors import ConfigurationError, SDKError
 from ..execution.agent import Agent
 from ..execution.tools import ToolRegistry
-from ..providers.models.discovery import discover_model
 from ..providers.resolve import resolve_model
 from ..stores.ids import decode_id
 from ..toml_file import read_text
@@ -83,7 +82,7 @@ def _agent(folder: Path, agent: str, settings: Settings | None, trusted: bool) -
         tools = _tool_count(loaded.agent)
         model = ""
         if settings is not None:
-            model = settings.for_agent(definition.values).model or discover_model().model
+            model = settings.for_agent(definition.values).model or _found_model()
             resolve_model(model, folder, settings.providers)
     except SDKError as error:
         return Check.failed("agents", agent, error)
@@ -92,6 +91,12 @@ def _agent(folder: Path, agent: str, settings: Settings | None, trusted: bool) -
         return Check.failed("agents", agent, problem)
     words = f"loads: {tools} {'tool' if tools == 1 else 'tools'}"
     return Check("agents", agent, "ok", f"{words}, model {model}" if model else words)
+
+
+def _found_model() -> str:
+    from ..providers.models.discovery import discover_model
+
+    return discover_model().model
 
 
 def _tool_count(agent: Agent) -> int:

@@ -38,6 +38,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.usage import RequestUsage
 
 from lousho_cli import ModelRequest, ModelResponse
 from lousho_cli.errors import ProviderError
@@ -381,3 +382,48 @@ def test_another_model_of_the_same_provider_can_be_asked_for(captured: Captured)
     for asked, sent in [("local:other", "other"), ("openai:other", "any"), (None, "any")]:
         asyncio.run(model.generate(ModelRequest(said, model=asked)))
         assert captured.bodies.pop()["model"] == sent
+
+
+def priced(model: str, provider: str, **usage: int) -> dict[str, Any]:
+    counted_there = RequestUsage()
+    for name, value in usage.items():
+        setattr(counted_there, name, value)
+    issued: dict[str, Any] = {"model_name": model, "provider_name": provider}
+    turn = LibraryResponse([TextPart("x")], usage=counted_there, **issued)
+    counted = to_answer(turn, "any").usage
+    assert counted is not None
+    return counted.model_dump(by_alias=True, exclude_none=True)
+
+
+def test_a_turn_says_its_tokens_and_what_it_cost() -> None:
+    usage = priced(
+        "claude-haiku-4-5",
+        "anthropic",
+        input_tokens=1_000_000,
+        output_tokens=10,
+        cache_read_tokens=900_000,
+        cache_write_tokens=50_000,
+        output_reasoning_tokens=4,
+    )
+    cost = usage.pop("costUsd")
+    full = priced("claude-haiku-4-5", "anthropic", input_tokens=1_000_000, output_tokens=10)["costUsd"]
+    assert 0 < cost < full
+    assert usage == {
+        "inputTokens": 1_000_000,
+        "outputTokens": 10,
+        "totalTokens": 1_000_010,
+        "modelCalls": 1,
+        "cachedInputTokens": 900_000,
+        "cacheWriteTokens": 50_000,
+        "reasoningTokens": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "tokens"),
+    [("my-own-model", "local", 5), ("claude-haiku-4-5", "anthropic", 0), ("no-such-claude", "anthropic", 5)],
+)
+def test_a_cost_that_is_not_known_is_left_out_and_never_nothing(
+    model: str, provider: str, tokens: int
+) -> None:
+    assert "costUsd" not in priced(model, provider, input_tokens=tokens)

@@ -257,13 +257,21 @@ def test_bedrock_is_asked_once_as_well(aimock: Aimock) -> None:
 
 @pytest.mark.usefixtures("aws")
 @pytest.mark.parametrize(
-    ("variable", "said"), [("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID"), ("AWS_REGION", "needs a region")]
+    ("missing", "said"),
+    [
+        (
+            ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+            "AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID is not",
+        ),
+        (("AWS_SECRET_ACCESS_KEY",), "AWS_SECRET_ACCESS_KEY is not set"),
+        (("AWS_REGION",), "needs a region"),
+    ],
 )
 def test_bedrock_without_credentials_or_a_region_says_so(
-    aimock: Aimock, monkeypatch: pytest.MonkeyPatch, variable: str, said: str
+    aimock: Aimock, monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], said: str
 ) -> None:
-    monkeypatch.delenv(variable)
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    for variable in missing:
+        monkeypatch.delenv(variable)
     with pytest.raises(ConfigurationError, match=said):
         ask(find_real_model("bedrock:any", {"bedrock": Server(aimock.url)}), asking(aimock))
 

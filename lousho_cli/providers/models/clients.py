@@ -154,7 +154,9 @@ def _bedrock(access: Access, name: str) -> Model[Any]:
     # The one client that cannot be told per request to ask only once.
     once = Config(retries={"total_max_attempts": 1, "mode": "standard"}, read_timeout=READ_SECONDS)
     region = os.environ.get("AWS_REGION") or None
-    client = boto3.client("bedrock-runtime", config=once, region_name=region, endpoint_url=access.base_url)
+    # A session of its own: the shared one keeps the credentials it found first.
+    session = boto3.Session(region_name=region)
+    client = session.client("bedrock-runtime", config=once, endpoint_url=access.base_url)
     return BedrockConverseModel(name, provider=BedrockProvider(bedrock_client=client))
 
 

@@ -21,7 +21,12 @@ LONGEST = 600
 _HIDDEN = "***"
 _CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}|(?<=://)[^/\s@]+(?=@)")
 _TRANSPORT = ("httpx", "httpx2", "httpcore", "httpcore2", "botocore", "aiohttp", "urllib3", "anyio")
-_AWS_KEYS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID")
+_NO_CREDENTIALS = {
+    "NoCredentialsError": ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID"),
+    "PartialCredentialsError": ("AWS_SECRET_ACCESS_KEY",),
+    "DefaultCredentialsError": ("GOOGLE_APPLICATION_CREDENTIALS",),
+}
+"""What the clients of Amazon and Google raise that look for credentials themselves, and what to set."""
 
 
 class Failures:
@@ -66,8 +71,8 @@ class Failures:
             return self._failed("sent what is no answer", error, retryable=True)
         if isinstance(error, library.UserError):
             return ConfigurationError(f"{self._model} cannot be asked like this: {self._said(error)}")
-        if type(error).__name__ == "NoCredentialsError":
-            return missing_key(self._provider, _AWS_KEYS)
+        if type(error).__name__ in _NO_CREDENTIALS:
+            return missing_key(self._provider, _NO_CREDENTIALS[type(error).__name__])
         if type(error).__name__ == "NoRegionError":
             return ConfigurationError(f"{self._provider} needs a region", hint="set AWS_REGION")
         broken = isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _TRANSPORT
