@@ -156,18 +156,18 @@ class BudgetWatch:
     Args:
         budget: its limits.
         state_of: the session of the agent itself, as of now.
+
+    Attributes:
+        is_limited: whether there is any limit.
     """
 
     def __init__(self, budget: Budget, state_of: Callable[[], State]) -> None:
+        self.is_limited = budget != UNLIMITED
         self._budget = budget
         self._state_of = state_of
         self._seconds_before = state_of().seconds
         self._since = time.monotonic()
         self._told_unpriced = False
-
-    @property
-    def is_limited(self) -> bool:
-        return self._budget != UNLIMITED
 
     @property
     def seconds(self) -> float | None:

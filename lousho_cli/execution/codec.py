@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, cast, get_args
 
 from .messages import JsonObject, MessageData, Role, UsageData
@@ -19,6 +20,8 @@ _PLAIN = (
     ("approval", "approval"), ("fingerprint", "fingerprint"), ("run_config", "runConfig"),
     ("last_step", "lastStep"),
 )  # fmt: skip
+_PLAIN_KEYS = tuple(key for _, key in _PLAIN)
+_plain_values = attrgetter(*(attribute for attribute, _ in _PLAIN))
 
 
 def record_to_json(record: Record) -> JsonObject:
@@ -31,8 +34,7 @@ def record_to_json(record: Record) -> JsonObject:
         "status": record.status,
         "step": record.step,
     }
-    for attribute, key in _PLAIN:
-        value = getattr(record, attribute)
+    for key, value in zip(_PLAIN_KEYS, _plain_values(record), strict=True):
         if value is not None:
             data[key] = value
     if record.marks:

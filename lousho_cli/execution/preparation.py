@@ -83,7 +83,8 @@ async def prepare(
     prepared = PreparedCall(call, tool=tool, mark=mark)
     interrupted = mark.started is not None and mark.started != fence
     try:
-        prepared = replace(prepared, kwargs=await _arguments(prepared, tool, hooks))
+        kwargs = await _arguments(prepared, tool, hooks)
+        prepared = PreparedCall(call, tool=tool, kwargs=kwargs, mark=mark)
     except InvalidArgumentsError as error:
         if interrupted:
             return replace(prepared, error=("interrupted", OUTCOME_UNKNOWN), interrupted=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from typing import Any, cast
@@ -46,6 +47,9 @@ def usage_data(usage: Usage) -> UsageData:
     """What one request cost, as a plain value."""
     data = cast(UsageData, usage.model_dump(mode="json", by_alias=True, exclude_none=True))
     data["modelCalls"] = data.get("modelCalls") or 1
+    if not math.isfinite(data.get("costUsd", 0.0)):
+        # No amount of money: it is not known.
+        del data["costUsd"]
     return data
 
 

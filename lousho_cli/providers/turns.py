@@ -44,6 +44,9 @@ USAGE_KEYS = (
     "input_tokens", "output_tokens", "total_tokens", "cached_input_tokens", "cache_write_tokens",
     "reasoning_tokens", "cost_usd",
 )  # fmt: skip
+_KNOWN: dict[tuple[str, ...], frozenset[str]] = {
+    keys: frozenset(keys) for keys in (TURN_KEYS, CALL_KEYS, USAGE_KEYS)
+}
 ERROR_KEYS = ("message", "code", "status", "retryable", "retry_after", "usage")
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -262,6 +265,8 @@ def _parse_failures(value: object, where: str) -> tuple[ScriptedTurn, ...]:
 def _refuse_likely_typos(
     given: Iterable[object], known: tuple[str, ...], where: str, reserved: tuple[str, ...] = ()
 ) -> None:
+    if _KNOWN[known].issuperset(given):
+        return
     for key in given:
         if key in known:
             continue

@@ -122,7 +122,7 @@ def write_fork(folder: AgentFolder, limit: int, point: ForkPoint, record: Record
     trail.add(save, after)
     history = folder.history(name)
     try:
-        HistoryFile(history, name, limit, trail, record.parent, lambda: True).changed(flush=True)
+        HistoryFile(history, name, limit, lambda: trail, record.parent, lambda: True).changed(flush=True)
     except StorageError:
         # A fork that failed leaves nothing behind.
         remove_file(path)

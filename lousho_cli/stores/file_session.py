@@ -14,7 +14,7 @@ from .history_file import HistoryFile
 from .journal import Header, record_line
 from .lease import Lease
 from .reader import load_journal
-from .trail import save_of
+from .trail import Recent
 from .writer import JournalWriter
 
 _FLUSHED_KINDS = frozenset(("pause", "finish", "abort", "fork", "delete"))
@@ -36,13 +36,13 @@ class FileSession:
         self._header = journal.header
         self._upgrade = journal.upgrade
         self._agent = folder.agent
-        self._trail = journal.trail
+        self._recent = Recent(journal.trail, limit)
         self._writer = JournalWriter(
             folder.journal(session_id), session_id, lambda: lease.is_held, journal.end, journal.whole
         )
         parent = journal.header.parent if journal.header else None
         self._history = HistoryFile(
-            folder.history(session_id), session_id, limit, self._trail, parent, lambda: lease.is_held
+            folder.history(session_id), session_id, limit, self._recent.trail, parent, lambda: lease.is_held
         )
         self._timer: asyncio.TimerHandle | None = None
         self._turn = asyncio.Lock()
@@ -79,12 +79,12 @@ class FileSession:
             older = b"".join(record_line(each) for each in self._upgrade)
             line = header.line() + older + line
         self._writer.append(line)
-        if self._header is None and self._upgrade and self._upgrade[-1].seq > self._trail.newest:
+        if self._header is None and self._upgrade and self._upgrade[-1].seq > self._recent.trail().newest:
             # The older layout kept no save of the state it ended in; the journal does.
-            self._trail.add(save_of(self._upgrade[-1], self.state), self.state)
+            self._recent.add(self._upgrade[-1], self.state)
         self._header = header
         self.state = state
-        self._trail.add(save_of(record, state, self._writer.end), state)
+        self._recent.add(record, state, self._writer.end)
         return self._history.changed(flush=record.kind in _FLUSHED_KINDS)
 
     def _flush_in(self, seconds: float) -> None:

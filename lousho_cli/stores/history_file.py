@@ -26,6 +26,7 @@ class HistoryFile:
     """The history file of a session that is being run.
 
     Args:
+        trail_of: the kept saves as of now.
         is_held: whether the runner still holds the session: it may not overwrite another one's file.
     """
 
@@ -34,24 +35,19 @@ class HistoryFile:
         path: Path,
         session_id: str,
         limit: int,
-        trail: Trail,
+        trail_of: Callable[[], Trail],
         parent: JsonObject | None,
         is_held: Callable[[], bool],
     ) -> None:
         self._path = path
         self._session_id = session_id
         self._limit = limit
-        self._trail = trail
+        self._trail_of = trail_of
         self._parent = parent
         self._is_held = is_held
         self._encoded: dict[int, str] = {}
         self._behind = False
         self._written = -math.inf
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether a save was made since the file was replaced."""
-        return self._behind
 
     def changed(self, *, flush: bool) -> float:
         """A save was made: replace the file, or say in how many seconds it is due.
@@ -76,12 +72,13 @@ class HistoryFile:
         self._written = time.monotonic()
 
     def _content(self) -> bytes:
-        saves = list(self._trail.saves())
+        trail = self._trail_of()
+        saves = list(trail.saves())
         kept = {}
         for save in saves:
             kept[save.seq] = self._encoded.get(save.seq) or _encode(save)
         self._encoded = kept
-        last_step = self._trail.last_step
+        last_step = trail.last_step
         return history_bytes(self._session_id, self._limit, self._parent, last_step, kept.values())
 
 

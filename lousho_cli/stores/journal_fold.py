@@ -89,7 +89,7 @@ def fold_journal(path: Path, read: ReadAt, session_id: str, limit: int) -> Journ
 
 def _fold(path: Path, read: ReadAt, position: int, header: Header, limit: int) -> Journal:
     parent = header.parent
-    recent = Recent(limit, int(parent["seq"]) + 1 if parent else 1)
+    recent = Recent(Trail(limit, int(parent["seq"]) + 1 if parent else 1), limit)
     state = State(header.session_id, agent=header.agent, parent=parent)
     with paused():
         going_on = True

@@ -132,7 +132,9 @@ def _held(folder: AgentFolder, session_id: str) -> Iterator[None]:
 
 def _write_history(folder: AgentFolder, session_id: str, limit: int, journal: Journal) -> None:
     parent = journal.header.parent if journal.header else None
-    file = HistoryFile(folder.history(session_id), session_id, limit, journal.trail, parent, lambda: True)
+    file = HistoryFile(
+        folder.history(session_id), session_id, limit, lambda: journal.trail, parent, lambda: True
+    )
     file.changed(flush=True)
 
 

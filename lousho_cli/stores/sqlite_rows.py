@@ -50,7 +50,7 @@ def read_session(
     if row is None:
         return None
     newest, first = row
-    state, recent = State(session_id), Recent(limit, first)
+    state, recent = State(session_id), Recent(Trail(limit, first), limit)
     lines = connection.execute(
         "SELECT CAST(data AS BLOB) FROM records WHERE session_id = ? ORDER BY seq", (session_id,)
     )

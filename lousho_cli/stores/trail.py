@@ -187,18 +187,20 @@ class Dropped:
 
 
 class Recent:
-    """The newest saves while a session is folded: only of those that stay in the end a trail is made.
+    """The newest saves as they come in: only for those that stay when somebody asks is a trail made.
 
-    Args: as of a Trail.
+    Args:
+        trail: the saves before them.
+        limit: how many are kept.
 
     Attributes:
-        dropped: the newest save before those; None if there is none.
+        dropped: the newest save before those that came in and stay; None if there is none.
     """
 
     dropped: Dropped | None = None
 
-    def __init__(self, limit: int, first: int = 1) -> None:
-        self._trail = Trail(limit, first)
+    def __init__(self, trail: Trail, limit: int) -> None:
+        self._trail = trail
         self._groups: deque[list[tuple[Record, State, int]]] = deque(maxlen=limit)
 
     def add(self, record: Record, state: State, end: int = 0) -> None:
@@ -224,7 +226,9 @@ class Recent:
         groups.append([(record, state, end)])
 
     def trail(self) -> Trail:
+        """All saves so far."""
         for group in self._groups:
             for record, state, end in group:
                 self._trail.add(save_of(record, state, end), state)
+        self._groups.clear()
         return self._trail

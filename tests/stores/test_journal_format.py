@@ -6,7 +6,7 @@ import asyncio
 import json
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,8 @@ from store_bench import TWO_STEPS, Bench, Turns, calls, resealed, sealed
 
 from lousho_cli import ApprovalDecision
 from lousho_cli.errors import SDKError, StorageError
-from lousho_cli.execution.state import Record
+from lousho_cli.execution.state import Record, RecordKind
+from lousho_cli.execution.values import to_json_value
 from lousho_cli.stores.journal import VERSION, parse_record, record_line
 
 CORRUPT = "LOUSHO_SESSION_FILE_CORRUPT"
@@ -143,15 +144,28 @@ json_values = st.recursive(
 )
 
 
-@given(st.text(st.characters()), json_values, st.integers(1, 10**20))
-def test_a_save_comes_back_as_it_was_written(text: str, value: Any, seq: int) -> None:
-    record = Record("save", "in-progress", 3, seq=seq, at="2030-01-01T00:00:00Z", fence=2)
+@given(st.sampled_from(get_args(RecordKind)), st.text(st.characters()), json_values, st.integers(1, 10**20))
+def test_a_save_comes_back_as_it_was_written(kind: RecordKind, text: str, value: Any, seq: int) -> None:
+    record = Record(kind, "in-progress", 3, seq=seq, at="2030-01-01T00:00:00Z", fence=2)
     record.add = [{"role": "user", "content": text}]
     record.business_state = value
     record.finish_reason = "stop"
     line = record_line(record)
     assert line.count(b"\n") == 1
     assert parse_record(line[:-1]) == record
+
+
+def test_a_result_that_is_as_deep_as_values_may_be_comes_back_too() -> None:
+    record = Record("result", "in-progress", 3, seq=1)
+    record.business_state = to_json_value(nested(1000))
+    assert parse_record(record_line(record)[:-1]) == record
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize("value", [float("nan"), {"a": float("inf")}, {1, 2}, object()])
