@@ -98,7 +98,8 @@ class _Found:
             sync_folder(path.parent)
         parent = self.journal.header.parent if self.journal.header else None
         index = self.folder.history(self.session_id)
-        history = HistoryFile(index, self.session_id, self.limit, compacted.trail, parent, lambda: True)
+        trail = compacted.trail
+        history = HistoryFile(index, self.session_id, self.limit, lambda: trail, parent, lambda: True)
         history.changed(flush=True)
 
     def _verified(self, path: Path) -> Journal:
