@@ -12,7 +12,7 @@ from pathlib import Path
 from .timing import best, lousho, report
 
 CASES = 1000
-_TOOLS = '''
+_TOOLS = """
 from lousho_cli import tool
 
 @tool
@@ -24,7 +24,7 @@ def lookup(order: str, hint: str = "") -> dict:
 def greet(name: str) -> str:
     "Say hello."
     return f"Hello {name}"
-'''
+"""
 _TURNS = [
     {"tool_calls": [{"name": "lookup", "args": {"order": "42"}}]},
     {"tool_calls": [{"name": "greet", "args": {"name": "Ann"}}]},
@@ -48,9 +48,7 @@ def main() -> None:
         home = Path(folder)
         write_evals(home / ".lousho" / "agents" / "bot", CASES)
         lousho("eval --record --trust --quiet", home)()
-        began, replayed = best(
-            lousho("--help", home), lousho("eval --replay --trust --quiet", home), tries=3
-        )
+        began, replayed = best(lousho("--help", home), lousho("eval --replay --trust --quiet", home), tries=3)
         report(f"replay of {CASES} cases beyond lousho --help", replayed - began, 60, " s")
 
 

@@ -39,6 +39,7 @@ KEYS: Mapping[str, Key] = {
     **RUN_KEYS,
     "history_limit": whole_number(0),
     "cassette_volatile": texts(),
+    "judge": table({"model": text()}),
     "redaction": table({"patterns": texts(), "keys": texts()}),
     "store": text(),
 }
@@ -83,6 +84,7 @@ class Settings:
         fallback_models: names of models to ask, in this order, where `model` cannot be asked, or None.
         model_settings: how the model is asked; None leaves it to the model's provider.
         retries: when the model is asked again, or None for the engine's default.
+        judge: the model that judges evals, as `model`, or None.
         cassette_volatile: regular expressions of texts that make no difference to a cassette, or None.
         budget: what a run may use up, or None for no limit.
         redaction: what is taken out of all that is stored, besides the usual keys and tokens; None takes
@@ -102,6 +104,7 @@ class Settings:
     fallback_models: Sequence[str] | None = None
     model_settings: Mapping[str, Any] | None = None
     retries: Mapping[str, Any] | None = None
+    judge: Mapping[str, Any] | None = None
     cassette_volatile: Sequence[str] | None = None
     budget: Mapping[str, Any] | None = None
     redaction: Mapping[str, Any] | None = None

@@ -30,6 +30,7 @@ class EvalFlags:
         name: of the eval it becomes, or None.
         session: the session to run again, or None.
         trend: the last runs of each case are shown.
+        judge: a model judges what cases want judged.
         strict: drift, and cases without a recording, fail.
         tags: of evals, one of which they must have; empty for all.
         jobs: how many cases at a time.
@@ -49,6 +50,7 @@ class EvalFlags:
     name: str | None
     session: str | None
     trend: bool
+    judge: bool
     strict: bool
     tags: tuple[str, ...]
     jobs: int
@@ -95,6 +97,9 @@ def eval(
     trend: Annotated[
         bool, typer.Option("--trend", help="Show how similar each case's last drift runs were.")
     ] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Have runs judged by the model that `judge` configures.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on drift, and on cases without a recording.")
     ] = False,
@@ -140,6 +145,7 @@ def eval(
         name=name,
         session=session,
         trend=trend,
+        judge=judge,
         strict=strict,
         tags=tuple(tag or ()),
         jobs=jobs,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..errors import StorageError
+from ..errors import ConfigurationError, StorageError
 from ..evals.files import EVALS_FOLDER
 from ..evals.junit import to_junit
 from ..evals.last_failed import read_last_failed
@@ -17,9 +17,12 @@ from ..evals.results import Report
 from ..evals.selection import Chosen, all_cases, select, unknown_name
 from ..evals.stage import Stage
 from ..evals.suite import Order, evals_of, remember, run_suite, with_trends, with_updates
+from ..execution.protocols import Provider
+from ..providers.resolve import resolve_model
 from ..render.console import surface_for
 from ..render.evals import Progress, rules_of, show_report, summary
 from ..render.text import escape_json
+from ..workspace import agent_folder
 from .errors import FAILED, NOTHING_DONE
 from .eval import EvalFlags
 from .interrupts import Interrupted, Interrupts, exit_at_once
@@ -40,7 +43,16 @@ def run_evals(place: Place, flags: EvalFlags) -> int:
     if chosen:
         ensure_trusted(place, RunFlags(trust=flags.trust))
     volatile = place.settings.cassette_volatile or ()
-    stage = Stage(place.workspace, flags.mode, _in_ci(), flags.runs, flags.usage, volatile, flags.update)
+    stage = Stage(
+        place.workspace,
+        flags.mode,
+        _in_ci(),
+        flags.runs,
+        flags.usage,
+        volatile,
+        flags.update,
+        _judge(place, flags),
+    )
     order = Order(flags.jobs, flags.stop_at_failure, flags.strict)
     progress = Progress(surface_for(sys.stderr, no_color=place.options.no_color), len(chosen))
     tell = _silent if place.options.quiet else progress.tell
@@ -49,6 +61,24 @@ def run_evals(place: Place, flags: EvalFlags) -> int:
         return run_suite(stage, chosen, order, lambda result: tell(result.to_json()))
 
     return report_of(place, flags, suite, progress.close)
+
+
+def _judge(place: Place, flags: EvalFlags) -> Callable[[str], Provider] | None:
+    """Looks up the model that judges; None if nothing is to be judged."""
+    if not flags.judge:
+        return None
+    model = (place.settings.judge or {}).get("model")
+    if model is None:
+        raise ConfigurationError(
+            "no model is configured to judge",
+            code="LOUSHO_CONFIG_MISSING_PROVIDER",
+            hint='write [judge] and model = "provider:model" into config.toml',
+        )
+
+    def provider(agent: str) -> Provider:
+        return resolve_model(model, agent_folder(place.workspace, agent), place.settings.providers)
+
+    return provider
 
 
 def report_of(

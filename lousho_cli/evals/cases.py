@@ -35,7 +35,7 @@ class Turn(Part):
     @model_validator(mode="after")
     def _says_something(self) -> Turn:
         if bool(self.text or self.files) == bool(self.messages):
-            raise ValueError("it takes a text and files, or messages")
+            raise ValueError("it takes a text, or files, or both; or messages")
         return self
 
 
@@ -159,10 +159,23 @@ class SoftChecks(Checks):
     threshold: Annotated[Amount, Field(le=1)] = 0.0
 
 
+class Rubric(Part):
+    """What a model judges a run by. Told of like a soft check.
+
+    Attributes:
+        rubric: what a good run is, in words.
+        threshold: the score, 0 to 1, that is enough.
+    """
+
+    rubric: Text
+    threshold: Annotated[Amount, Field(le=1)] = 0.7
+
+
 class Expectations(Checks):
-    """The gates of a case, and its soft checks."""
+    """The gates of a case, its soft checks, and what a model judges it by."""
 
     soft: SoftChecks | None = None
+    judge: tuple[Rubric, ...] = ()
 
 
 Input: TypeAlias = tuple[Annotated[Turn, BeforeValidator(_turn)], ...]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from .._version import __version__
 from ..execution.steps import Difference, Step
 from ..providers.cassette_volatile import KNOWN
+from .judging import Judgement
 from .outcome import Failure
 from .stability import Stability
 from .trend import Trend
@@ -73,6 +74,7 @@ class CaseResult:
         score: the share of soft checks that hold; None without any.
         comparison: how it holds against its recording; None if it was not compared.
         runs: how many recorded runs it was held against, or that were recorded.
+        judgements: what a judge said of its runs.
         seconds: how long it took.
         trend: of its last drift runs; None where none is remembered.
         update: what would change in its recording, or was changed; None for nothing.
@@ -87,6 +89,7 @@ class CaseResult:
     score: float | None = None
     comparison: Comparison | None = None
     runs: int = 0
+    judgements: tuple[Judgement, ...] = ()
     seconds: float = 0.0
     trend: Trend | None = None
     update: Update | None = None
@@ -127,6 +130,8 @@ class CaseResult:
         }
         if self.score is not None:
             data["score"] = self.score
+        if self.judgements:
+            data["judgements"] = [each.to_json() for each in self.judgements]
         if self.comparison is not None:
             data["comparison"] = self.comparison.to_json()
         if self.trend is not None:

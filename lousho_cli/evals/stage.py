@@ -15,8 +15,9 @@ from ..providers.cassette_model import Tape
 from ..providers.cassette_volatile import Volatile
 from .agent_changes import agent_changes
 from .answers import AnswerLog, Answers, RecordedAnswers, StubAnswers, answered
-from .checks import Verdict, judge
+from .checks import judge
 from .drift_rules import Strictness, strictness
+from .judging import Judge, Judgement, Meanings
 from .likeness import likeness
 from .outcome import Failure, Outcome
 from .playing import Player, Script
@@ -30,10 +31,11 @@ from .updating import planned
 
 @dataclass(frozen=True, slots=True)
 class _NewRun:
-    """A run and its recording; None where it did not come to its end."""
+    """A run, its recording (None where it did not come to its end), and what a judge says of it."""
 
     outcome: Outcome
     recorded: RecordedRun | None
+    judgements: tuple[Judgement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Stage:
         usage: tokens are compared too.
         volatile: regular expressions of texts that make no difference to a recording.
         update: `drift` works out what new runs would change in the recordings.
+        judge: looks up the model that judges, for an agent; None to judge nothing.
     """
 
     workspace: Path
@@ -58,6 +61,7 @@ class Stage:
     usage: bool = False
     volatile: Sequence[str] = ()
     update: bool = False
+    judge: Callable[[str], Provider] | None = None
 
     async def run(self, chosen: Chosen, script: Script) -> CaseResult:
         """Run one case.
@@ -85,39 +89,39 @@ class Stage:
             nothing = Failure(
                 "tools", "its tools answer as recorded, and nothing is recorded: lousho eval --record"
             )
-            return _result(chosen, [Verdict((nothing,))])
+            return _result(chosen, [_NewRun(Outcome(problem=nothing), None)])
         answers = _answers(chosen, recorded, nearest=False) if chosen.case.tools else None
-        outcome = await self._player(chosen, answers).play(script)
-        return _result(chosen, [judge(chosen.case.expect, outcome)])
+        run = _NewRun(await self._player(chosen, answers).play(script), None)
+        return _result(chosen, [await self._judged(chosen, script, run)])
 
     async def _record(
         self, chosen: Chosen, script: Script, before: Sequence[RecordedRun], file: Path
     ) -> CaseResult:
         """Keep runs that pass. One that does not pass leaves the earlier recording as it is."""
         runs = [await self._new_run(chosen, script, _stubs(chosen)) for _ in range(self.runs)]
-        result = _result(chosen, [judge(chosen.case.expect, run.outcome) for run in runs])
+        result = _result(chosen, runs)
         if result.status == "failed":
             return result
         kept = [run.recorded for run in runs if run.recorded is not None]
         write_recording(file, kept)
-        return replace(result, comparison=self._comparison(chosen, before, runs), runs=len(kept))
+        return replace(result, comparison=await self._comparison(chosen, before, runs), runs=len(kept))
 
     async def _replay(self, chosen: Chosen, script: Script, recorded: Sequence[RecordedRun]) -> CaseResult:
         if not recorded:
             return _not_recorded(chosen)
-        verdicts, compared = [], []
+        runs, compared = [], []
         for run in recorded:
             tape = Tape(run.turns, "replay", name=f"the recording of {chosen.name}", volatile=self.volatile)
             answers = _answers(chosen, [run], nearest=False)
             outcome = await self._player(chosen, answers, tape).play(script)
-            verdicts.append(judge(chosen.case.expect, outcome))
-            compared.append(self._comparison(chosen, [run], [_NewRun(outcome, run)]))
+            runs.append(await self._judged(chosen, script, _NewRun(outcome, run), tape))
+            compared.append(await self._comparison(chosen, [run], runs[-1:]))
         worst = max(
             (each for each in compared if each is not None),
             key=lambda each: len(each.stability.likeness.drift),
             default=None,
         )
-        return replace(_result(chosen, verdicts), comparison=worst, runs=len(recorded))
+        return replace(_result(chosen, runs), comparison=worst, runs=len(recorded))
 
     async def _drift(
         self, chosen: Chosen, script: Script, recorded: Sequence[RecordedRun], file: Path
@@ -128,13 +132,16 @@ class Stage:
             await self._new_run(chosen, script, _answers(chosen, recorded, nearest=True))
             for _ in range(self.runs)
         ]
-        result = _result(chosen, [judge(chosen.case.expect, run.outcome) for run in runs])
-        result = replace(result, comparison=self._comparison(chosen, recorded, runs), runs=len(recorded))
+        meanings = Meanings()
+        comparison = await self._comparison(chosen, recorded, runs, meanings)
+        result = replace(_result(chosen, runs), comparison=comparison, runs=len(recorded))
         if not self.update or result.comparison is None or result.status == "failed":
             return result
         kept = [run.recorded for run in runs if run.recorded is not None]
         verdict = result.comparison.stability.verdict
-        return replace(result, update=planned(file, recorded, kept, verdict, self._compare(chosen)))
+        return replace(
+            result, update=planned(file, recorded, kept, verdict, _compare(chosen, self.volatile, meanings))
+        )
 
     async def _new_run(self, chosen: Chosen, script: Script, answers: Answers | None) -> _NewRun:
         """Ask the model anew, and keep what it and the tools say."""
@@ -142,18 +149,39 @@ class Stage:
         outcome = await self._player(chosen, answers, tape).play(script, observer=log.observe)
         if outcome.problem is not None:
             return _NewRun(outcome, None)
+        judged = await self._judged(chosen, script, _NewRun(outcome, None), tape)
         delegates = answers is not None and answers.for_delegates
-        return _NewRun(outcome, recorded_run(tape.run, log.answers, outcome, delegates=delegates))
+        return replace(judged, recorded=recorded_run(tape.run, log.answers, outcome, delegates=delegates))
 
-    def _comparison(
-        self, chosen: Chosen, recorded: Sequence[RecordedRun], runs: Sequence[_NewRun]
+    async def _judged(
+        self, chosen: Chosen, script: Script, run: _NewRun, tape: Tape | None = None
+    ) -> _NewRun:
+        """The run with what the judge says of it, if there is one. What it says is on the tape too."""
+        rubrics = chosen.case.expect.judge
+        if self.judge is None or not rubrics or run.outcome.problem is not None:
+            return run
+        judging = Judge(_model(tape, partial(self.judge, chosen.agent)))
+        found = [await judging.judge(rubric, script.turns, run.outcome) for rubric in rubrics]
+        return replace(run, judgements=tuple(found))
+
+    async def _comparison(
+        self,
+        chosen: Chosen,
+        recorded: Sequence[RecordedRun],
+        runs: Sequence[_NewRun],
+        meanings: Meanings | None = None,
     ) -> Comparison | None:
         """The runs that came to their end held against the recorded ones."""
         ended = [run for run in runs if run.outcome.problem is None and run.recorded is not None]
         if not recorded or not ended:
             return None
         new = [trajectory_of(run.outcome, usage=self.usage) for run in ended]
-        found = stability([run.trajectory for run in recorded], new, self._compare(chosen))
+        meanings = meanings or Meanings()
+        compare = _compare(chosen, self.volatile, meanings)
+        found = stability([run.trajectory for run in recorded], new, compare)
+        judging = None if self.judge is None else partial(self.judge, chosen.agent)
+        while await meanings.ask(judging):
+            found = stability([run.trajectory for run in recorded], new, compare)
         shown, closest = ended[found.furthest], recorded[found.closest]
         return Comparison(
             found,
@@ -162,9 +190,6 @@ class Stage:
             agent_changes(closest.turns, shown.recorded.turns) if shown.recorded is not None else (),
             _rules(chosen).described(),
         )
-
-    def _compare(self, chosen: Chosen) -> Compare:
-        return partial(likeness, same=Sameness(_rules(chosen), Volatile(self.volatile)))
 
     def _player(self, chosen: Chosen, answers: Answers | None, tape: Tape | None = None) -> Player:
         session = f"eval-{slug(chosen.file.eval.name)}-{slug(chosen.case.label)}"
@@ -207,6 +232,10 @@ def _answers(chosen: Chosen, recorded: Sequence[RecordedRun], *, nearest: bool) 
     )
 
 
+def _compare(chosen: Chosen, volatile: Sequence[str], meanings: Meanings) -> Compare:
+    return partial(likeness, same=Sameness(_rules(chosen), Volatile(volatile), meanings))
+
+
 def _rules(chosen: Chosen) -> Strictness:
     return strictness(chosen.file.eval.drift, chosen.case.drift)
 
@@ -220,18 +249,22 @@ def _not_recorded(chosen: Chosen) -> CaseResult:
     return CaseResult(chosen.agent, chosen.file.eval.name, chosen.case.label, "skipped")
 
 
-def _result(chosen: Chosen, verdicts: Sequence[Verdict]) -> CaseResult:
-    """The verdicts on one or several runs of a case as one result."""
+def _result(chosen: Chosen, runs: Sequence[_NewRun]) -> CaseResult:
+    """What the checks, and the judge, say of one or several runs of a case, as one result."""
+    verdicts = [judge(chosen.case.expect, run.outcome) for run in runs]
     scores = [verdict.score for verdict in verdicts if verdict.score is not None]
     failures = _numbered([verdict.failures for verdict in verdicts])
+    judged = [[each.warning for each in run.judgements if each.warning is not None] for run in runs]
+    warnings = [(*verdict.warnings, *said) for verdict, said in zip(verdicts, judged, strict=True)]
     return CaseResult(
         chosen.agent,
         chosen.file.eval.name,
         chosen.case.label,
         "failed" if failures else "passed",
         failures,
-        _numbered([verdict.warnings for verdict in verdicts]),
+        _numbered(warnings),
         min(scores) if scores else None,
+        judgements=tuple(each for run in runs for each in run.judgements),
     )
 
 
