@@ -18,8 +18,6 @@ from .errors import ConfigurationError
 from .providers.models.servers import Server
 from .stores.backend_location import hide_credentials, parse_location
 from .toml_file import (
-    TEXT,
-    TEXTS,
     Found,
     Key,
     Value,
@@ -28,8 +26,9 @@ from .toml_file import (
     table,
     text,
     texts,
+    texts_by_name,
     whole_number,
-)  # fmt: skip
+)
 
 CONFIG_FILE = "config.toml"
 ENVIRONMENT_PREFIX = "LOUSHO_"
@@ -46,7 +45,7 @@ KEYS: Mapping[str, Key] = {
 """What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
 
 PROVIDERS = "providers"
-PROVIDER_KEYS: Mapping[str, str] = {"base_url": TEXT, "api_key_env": TEXT, "headers": TEXTS}
+PROVIDER_KEYS: Mapping[str, Key] = {"base_url": text(), "api_key_env": text(), "headers": texts_by_name()}
 """What `[providers.NAME]` may set, in a `config.toml` only."""
 
 Layer = Literal["default", "user", "workspace", "agent", "environment", "flag"]

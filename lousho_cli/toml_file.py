@@ -103,6 +103,30 @@ def any_table() -> Key:
     return Key("a table", (dict,), lambda value: True)
 
 
+def texts_by_name() -> Key:
+    """A key that holds a table of texts."""
+    return Key(
+        'texts by name, like { X-Team = "blue" }',
+        (dict,),
+        lambda value: all(isinstance(each, str) for each in value.values()),
+    )
+
+
+def tables(keys: Mapping[str, Key]) -> Key:
+    """A key that holds tables by name, each of known keys."""
+    each = table(keys)
+
+    def allows(value: Mapping[str, object]) -> bool:
+        for name, raw in value.items():
+            try:
+                each.check(raw)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        return True
+
+    return Key(f"tables by name, each with {', '.join(keys)}", (dict,), allows)
+
+
 def table(keys: Mapping[str, Key]) -> Key:
     """A key that holds a table of known keys."""
 
@@ -150,11 +174,8 @@ def read_toml(file: Path, keys: Mapping[str, Key], tables: Collection[str] = ())
     return found
 
 
-def read_tables(file: Path, table: str, keys: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def read_tables(file: Path, table: str, keys: Mapping[str, Key]) -> dict[str, dict[str, Any]]:
     """The tables `[table.NAME]` of `file` by name, each with the keys it sets.
-
-    Args:
-        keys: what each may hold, `TEXT` or `TEXTS`.
 
     Raises:
         FileNotFoundError, ConfigurationError, StorageError: as `read_toml`.
@@ -168,23 +189,27 @@ def read_tables(file: Path, table: str, keys: Mapping[str, str]) -> dict[str, di
         place = f"{where}: [{table}.{name}]"
         if not isinstance(values, dict):
             raise ConfigurationError(f"{place} is no table", hint=f"write [{table}.NAME] above its keys")
-        for key, value in values.items():
-            if key not in keys:
-                raise ConfigurationError(f"{place}: unknown key {key!r}", hint=_suggestion(key, keys))
-            if not _holds(keys[key], value):
-                # What it holds may be a secret in the wrong place, so it is not shown.
-                raise ConfigurationError(f"{place}: {key} is wrong", hint=f"{key} takes {keys[key]}")
+        check_table(place, values, keys)
     return named
 
 
-TEXT, TEXTS = "a text that is not blank", 'texts by name, like { X-Team = "blue" }'
-"""What a key of a table may hold."""
+def check_table(place: str, values: Mapping[str, object], keys: Mapping[str, Key]) -> None:
+    """See that a table has known keys only, and what they may hold.
 
+    Args:
+        place: where it is, for messages.
 
-def _holds(expected: str, value: object) -> bool:
-    if expected == TEXTS:
-        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-    return isinstance(value, str) and bool(value.strip())
+    Raises:
+        ConfigurationError: it has others.
+    """
+    for key, value in values.items():
+        if key not in keys:
+            raise ConfigurationError(f"{place}: unknown key {key!r}", hint=_suggestion(key, keys))
+        try:
+            keys[key].check(value)
+        except ValueError as error:
+            # What it holds may be a secret in the wrong place, so it is not shown.
+            raise ConfigurationError(f"{place}: {key} is wrong", hint=f"{key} takes {error}") from None
 
 
 def _parsed(file: Path, content: str) -> dict[str, Any]:

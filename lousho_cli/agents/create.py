@@ -35,6 +35,8 @@ from ..execution.sync import run_sync
 from ..execution.tools import Tool
 from ..execution.unset import UNSET
 from ..providers.resolve import resolve_model
+from .mcp.settings import servers_of
+from .mcp.toolset import McpToolset
 
 
 class Store(Protocol):
@@ -68,6 +70,7 @@ def create_agent(
     budget: Budget | Mapping[str, Any] | None = None,
     output: Any = None,
     redaction: Redaction | Mapping[str, Any] | bool | None = None,
+    mcp: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> DurableAgent:
     """Make an agent that keeps its sessions in a store.
 
@@ -90,6 +93,8 @@ def create_agent(
         output: the shape of a final answer: a pydantic model or another type, or a JSON schema as a mapping;
             default free text.
         redaction: True takes keys and tokens out of all that is stored; a mapping adds `patterns` and `keys`.
+        mcp: MCP servers to have tools from, by name, each with the keys of `[mcp.NAME]` in an `agent.toml`. A
+            run starts them. Relative folders are relative to the current one.
 
     Raises:
         ConfigurationError: there is no model, two tools share a name, or a setting is impossible.
@@ -117,6 +122,7 @@ def create_agent(
         fallbacks=None if fallbacks is None else [_model(each) for each in fallbacks],
         budget=budget,
         output=OutputFormat.of(output),
+        toolsets=[McpToolset(server) for server in servers_of(mcp or {}, Path.cwd())],
     )
     options = {
         "approval_ttl": approval_ttl,

@@ -22,6 +22,7 @@ from ..toml_file import (
     whole_number,
     yes_or_no,
 )
+from .mcp.settings import MCP, McpServer, read_servers
 
 OnAgentDrift = Literal["warn", "error", "ignore"]
 
@@ -98,6 +99,7 @@ class AgentDefinition:
         retries: when its model is asked again.
         budget: what a run may use up.
         output: the JSON schema of the final answer, or the name of the file in its folder that has it.
+        mcp: the MCP servers it has tools from.
         values: every key that is set, with its place in the file.
     """
 
@@ -112,6 +114,7 @@ class AgentDefinition:
     retries: Mapping[str, Any] | None = None
     budget: Mapping[str, Any] | None = None
     output: Mapping[str, Any] | str | None = None
+    mcp: Sequence[McpServer] = ()
     values: Mapping[str, Found] = field(default_factory=dict)
 
 
@@ -124,11 +127,12 @@ def read_definition(folder: Path) -> AgentDefinition:
         StorageError: the file cannot be read.
     """
     try:
-        values = read_toml(folder / AGENT_FILE, AGENT_KEYS)
+        values = read_toml(folder / AGENT_FILE, AGENT_KEYS, tables=(MCP,))
+        servers = read_servers(folder / AGENT_FILE)
     except FileNotFoundError:
         raise agent_not_found(folder.name, folder.parent, agent_folder_names(folder.parent)) from None
     checked: dict[str, Any] = {key: found.value for key, found in values.items()}
-    return AgentDefinition(**checked, values=values)
+    return AgentDefinition(**checked, mcp=servers, values=values)
 
 
 def list_folder(folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ from ..execution.protocols import Provider
 from ..providers.resolve import resolve_model
 from ..toml_file import read_text
 from .definition import OnAgentDrift, agent_folder_names, read_definition
+from .mcp.toolset import McpToolset
 from .tool_files import import_tools
 
 INSTRUCTIONS_FILE = "instructions.md"
@@ -57,6 +58,8 @@ def load_agent(
 ) -> LoadedAgent:
     """Load the agent of a folder: `agent.toml`, `instructions.md`, `tools/*.py` and `subagents/`.
 
+    No MCP server is started: a run does that.
+
     Args:
         folder: the agent's folder.
         name: the agent's name, or None for the folder's.
@@ -82,6 +85,7 @@ def load_agent(
         retries=definition.retries,
         budget=definition.budget,
         output=_output(folder, definition.output),
+        toolsets=[McpToolset(server) for server in definition.mcp],
     )
     return LoadedAgent(
         agent=agent,

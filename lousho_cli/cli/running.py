@@ -28,6 +28,7 @@ from .place import FoundApproval, FoundSession, Place
 from .questions import ask_decision, ask_trust, can_ask
 from .run_options import RunFlags
 from .run_view import RunOutput
+from .server_errors import show_server_errors
 from .streams import private_stdout
 
 EXIT_CODES = {"stop": 0, "awaiting-approval": 3}
@@ -165,7 +166,8 @@ def ensure_trusted(place: Place, flags: RunFlags) -> None:
         raise ConfigurationError(
             f"{place.workspace} is not trusted, and running its agent runs its Python files",
             code="LOUSHO_WORKSPACE_UNTRUSTED",
-            hint="look at agents/*/tools/*.py, then add --trust (or set LOUSHO_TRUST_WORKSPACE=1)",
+            hint="look at agents/*/tools/*.py and the commands in agents/*/agent.toml, "
+            "then add --trust (or set LOUSHO_TRUST_WORKSPACE=1)",
         )
     trust(place.workspace)
 
@@ -175,6 +177,8 @@ def load_run(place: Place, agent: str, flags: RunFlags) -> LoadedRun:
     # One that is not there is told before the user is asked for trust.
     agent_folder(place.workspace, agent)
     ensure_trusted(place, flags)
+    if place.options.verbose:
+        show_server_errors()
     tape = CassetteTape(flags.cassette, place.settings.cassette_volatile or ())
     ready = load_from_workspace(
         place.workspace, agent, flags=_setting_flags(flags), make_provider=tape.provider

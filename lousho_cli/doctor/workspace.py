@@ -37,7 +37,7 @@ def check_workspace(workspace: Path) -> tuple[Settings | None, list[Check]]:
 def _trusted(workspace: Path) -> Check:
     if is_trusted(workspace):
         return Check("workspace", "trusted", "ok", "its agents may run")
-    fix = f"look at its {AGENTS_FOLDER}/*/tools/*.py, then run an agent of it with --trust"
+    fix = f"look at its {AGENTS_FOLDER}/*/tools/*.py and */agent.toml, then run an agent of it with --trust"
     return Check("workspace", "trusted", "notice", "not by you on this machine: its agents do not run", fix)
 
 

@@ -15,6 +15,7 @@ from ..execution.events import Event
 from ..execution.messages import JsonObject
 from ..execution.steps import StepCall
 from ..execution.tools import InvalidArgumentsError, KnownFailure, Tool, ToolRegistry
+from ..execution.toolsets import OpenToolset, Toolset
 from ..execution.values import to_json_value
 from ..render.fields import canonical
 from .cases import Stub
@@ -165,6 +166,7 @@ def answered(agent: Agent, answers: Answers, path: Path = ()) -> Agent:
     """The agent with tools of the same names and arguments that `answers` answers for, sub-agents' too."""
     assert isinstance(agent.tools, ToolRegistry)
     double = copy.copy(agent)
+    double.toolsets = tuple(_AnsweredToolset(each, answers, path) for each in agent.toolsets)
     if answers.for_delegates:
         every = with_delegates(agent.tools, agent)
         double.tools = ToolRegistry(_answered(tool, answers, path) for tool in every)
@@ -173,6 +175,28 @@ def answered(agent: Agent, answers: Answers, path: Path = ()) -> Agent:
     double.tools = ToolRegistry(_answered(tool, answers, path) for tool in agent.tools)
     double.subagents = tuple(answered(sub, answers, (*path, sub.name)) for sub in agent.subagents)
     return double
+
+
+class _AnsweredToolset:
+    """A toolset that is opened for what it offers; `answers` answers for its tools."""
+
+    def __init__(self, toolset: Toolset, answers: Answers, path: Path) -> None:
+        self._toolset = toolset
+        self._answers = answers
+        self._path = path
+
+    async def open(self) -> OpenToolset:
+        opened = await self._toolset.open()
+        return _AnsweredTools(opened, [_answered(tool, self._answers, self._path) for tool in opened.tools])
+
+
+@dataclass(frozen=True)
+class _AnsweredTools:
+    opened: OpenToolset
+    tools: Sequence[Tool]
+
+    async def close(self) -> None:
+        await self.opened.close()
 
 
 def _answered(tool: Tool, answers: Answers, path: Path) -> Tool:

@@ -14,6 +14,7 @@ from .tools import Tool, ToolRegistry
 if TYPE_CHECKING:
     from .hooks import Hooks
     from .protocols import ModelSettings, Provider
+    from .toolsets import Toolset
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class Agent:
         instructions: the system message, or None for none.
         tools: what `@tool` made.
         model: the model's id, or None to use the provider's own.
+        toolsets: where it has further tools from while it runs; each is opened for a run and closed after it.
         description: what it is for; a lead reads it when it may delegate to this agent.
         subagents: agents it may delegate to, each offered as the tool `delegate_<name>`.
         provider: the model of this agent where it is a sub-agent; None for its lead's.
@@ -81,6 +83,7 @@ class Agent:
         fallbacks: Iterable[Provider] | None = None,
         budget: Budget | Mapping[str, Any] | None = None,
         output: Any = None,
+        toolsets: Iterable[Toolset] = (),
     ) -> None:
         if max_steps is not None and max_steps < 1:
             raise ConfigurationError(f"max_steps is {max_steps}", hint="use a number from 1")
@@ -90,6 +93,7 @@ class Agent:
             tools if callable(tools) else ToolRegistry(tools)
         )
         self.model = model
+        self.toolsets = tuple(toolsets)
         self.description = description
         self.subagents = tuple(subagents)
         self.provider = provider

@@ -38,20 +38,20 @@ async def decide_and_resume(
     agent = options.pop("agent", None)
     if agent is None:
         agent = Agent(state.agent, state.system, registry or ())
-    entry = _entry(agent, registry, provider, approvals, options)
-    await decide(wanted, state, approvals, entry)
-    session: OpenSession
-    if checkpoints is None:
-        session = UnstoredSession(state)
-    else:
-        session = await open_session(checkpoints, stored.pending.session_id, wait=wait)
-    try:
-        if (session.state.approval or {}).get("id") != wanted.id:
-            # Another runner was faster to use the decision.
-            raise settled(await approvals.get(wanted.id) or stored)
-        return await entry.enter(session, None)
-    finally:
-        await session.close()
+    async with _entry(agent, registry, provider, approvals, options) as entry:
+        await decide(wanted, state, approvals, entry)
+        session: OpenSession
+        if checkpoints is None:
+            session = UnstoredSession(state)
+        else:
+            session = await open_session(checkpoints, stored.pending.session_id, wait=wait)
+        try:
+            if (session.state.approval or {}).get("id") != wanted.id:
+                # Another runner was faster to use the decision.
+                raise settled(await approvals.get(wanted.id) or stored)
+            return await entry.enter(session, None)
+        finally:
+            await session.close()
 
 
 async def record_decision(
@@ -74,10 +74,10 @@ async def record_decision(
     wanted = parse_decision(decision)
     stored = await find_open(approvals, wanted)
     state = await waiting_state(stored, checkpoints)
-    entry = None
-    if agent is not None and provider is not None:
-        entry = _entry(agent, None, provider, approvals, {"on_agent_drift": on_agent_drift})
-    return await decide(wanted, state, approvals, entry)
+    if agent is None or provider is None:
+        return await decide(wanted, state, approvals, None)
+    async with _entry(agent, None, provider, approvals, {"on_agent_drift": on_agent_drift}) as entry:
+        return await decide(wanted, state, approvals, entry)
 
 
 def parse_decision(decision: ApprovalDecision | Mapping[str, Any]) -> ApprovalDecision:

@@ -39,9 +39,10 @@ from .redacting import RedactedSession, redact_error, redacted_messages, redacte
 from .redaction import Redaction
 from .resolution import ResolvedAgent, provider_model, resolve_again, resolve_new
 from .run import Run, Settings
-from .session import NestedSession, OpenSession
+from .session import NestedSession, OpenSession, to_the_end
 from .state import Record, State
 from .tools import ToolRegistry
+from .toolsets import OpenToolsets
 from .triggers import reached
 from .unset import UNSET
 from .values import to_json_text, to_json_value
@@ -105,10 +106,17 @@ class Entry:
         options: how.
         lead: the agent whose session it is, where `agent` is a sub-agent.
         path: the sub-agents from there to `agent`, which is the last.
+        toolsets: the lead's, where `agent` is a sub-agent.
     """
 
     def __init__(
-        self, agent: Agent, options: Options, *, lead: str | None = None, path: tuple[str, ...] = ()
+        self,
+        agent: Agent,
+        options: Options,
+        *,
+        lead: str | None = None,
+        path: tuple[str, ...] = (),
+        toolsets: OpenToolsets | None = None,
     ) -> None:
         self._agent = agent
         self._redactor = (
@@ -131,6 +139,14 @@ class Entry:
         self._budget = Budget.of(options.budget)
         self._output = OutputFormat.of(options.output if options.output is not None else agent.output)
         self._watch: BudgetWatch | None = None
+        self._toolsets = toolsets or OpenToolsets()
+
+    async def __aenter__(self) -> Entry:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._toolsets.are_open:
+            await to_the_end(self._toolsets.close())
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
@@ -182,13 +198,15 @@ class Entry:
             nested = await entry._nested_entry(inner, call_id)
             assert nested is not None
             entry, inner = nested, inner.subs[call_id]
-        agent = await resolve_again(entry._agent, entry._o.provider, entry._o.registry, inner)
+        agent = await entry._resolve_again(inner)
         check_edited(agent.registry, str((inner.approval or {}).get("toolName")), decision.arguments)
 
     async def _start(self, session: OpenSession, messages: Sequence[MessageData]) -> ResolvedAgent:
         state = session.state
         known = self._business_state if self._shared is None else self._shared.value
-        agent = await resolve_new(self._agent, self._o.provider, self._o.registry, state, known)
+        agent = await resolve_new(
+            self._agent, self._o.provider, self._o.registry, self._toolsets, state, known
+        )
         record = start_run(
             state,
             messages,
@@ -229,8 +247,10 @@ class Entry:
         if queued is not None:
             await self._save(session, queued)
         await self._save_options(session)
-        agent = await resolve_again(self._agent, self._o.provider, self._o.registry, session.state)
-        return agent, changes
+        return await self._resolve_again(session.state), changes
+
+    async def _resolve_again(self, state: State) -> ResolvedAgent:
+        return await resolve_again(self._agent, self._o.provider, self._o.registry, self._toolsets, state)
 
     async def _decision(self, state: State) -> StoredApproval | None:
         """The recorded decision the session waits for; None if it waits for none.
@@ -266,7 +286,7 @@ class Entry:
         Raises:
             AgentChangedError: a pending call's tool is gone, or anything changed under `error`.
         """
-        agent = await resolve_again(self._agent, self._o.provider, self._o.registry, state)
+        agent = await self._resolve_again(state)
         changes = check_agent(state, agent, self._o.on_agent_drift)
         for call in state.pending_calls():
             nested = await self._nested_entry(state, call["id"])
@@ -286,7 +306,7 @@ class Entry:
         sub = state.subs.get(call_id)
         if sub is None or sub.status == "finished":
             return None
-        agent = await resolve_again(self._agent, self._o.provider, self._o.registry, state)
+        agent = await self._resolve_again(state)
         names = [c["function"]["name"] for c in state.pending_calls() if c["id"] == call_id]
         tool = agent.registry.get(names[0]) if names else None
         if tool is None or tool.delegate is None:
@@ -312,7 +332,8 @@ class Entry:
             observer=None if observer is None else _from_inside(observer, agent.name),
             cancel=self._cancel,
         )
-        return Entry(agent, options, lead=self._lead, path=(*self._path, agent.name))
+        path = (*self._path, agent.name)
+        return Entry(agent, options, lead=self._lead, path=path, toolsets=self._toolsets)
 
     async def _delegate(
         self, lead: OpenSession, call: PreparedCall, business: BusinessState

@@ -125,12 +125,12 @@ class AgentExecutor:
             output=output,
             redaction=redaction,
         )
-        entry = Entry(agent, options)
-        session = await open_session(checkpoint_store, session_id, wait=wait)
-        try:
-            return await entry.enter(session, input)
-        finally:
-            await session.close()
+        async with Entry(agent, options) as entry:
+            session = await open_session(checkpoint_store, session_id, wait=wait)
+            try:
+                return await entry.enter(session, input)
+            finally:
+                await session.close()
 
     @staticmethod
     def execute_sync(**options: Any) -> ExecutionResult:

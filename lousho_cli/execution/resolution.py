@@ -14,6 +14,7 @@ from .messages import JsonObject
 from .protocols import Provider
 from .state import State
 from .tools import ToolRegistry
+from .toolsets import OpenToolsets
 from .unset import UNSET
 from .values import clean, to_json_value
 
@@ -47,6 +48,7 @@ class _Deciding:
     agent: Agent
     session_id: str | None
     start: Any
+    toolsets: OpenToolsets
 
     async def decide(self, value: Any) -> Any:
         if not callable(value):
@@ -56,21 +58,26 @@ class _Deciding:
 
 
 async def resolve_new(
-    agent: Agent, provider: Provider, registry: ToolRegistry | None, state: State, business_state: Any
+    agent: Agent,
+    provider: Provider,
+    registry: ToolRegistry | None,
+    toolsets: OpenToolsets,
+    state: State,
+    business_state: Any,
 ) -> ResolvedAgent:
     """The agent for a run that starts now."""
     start = state.business_state if business_state is UNSET else to_json_value(business_state)
-    deciding = _Deciding(agent, state.session_id, start)
+    deciding = _Deciding(agent, state.session_id, start, toolsets)
     model = await deciding.decide(agent.model) or provider_model(provider)
     return await _resolved(deciding, model, registry)
 
 
 async def resolve_again(
-    agent: Agent, provider: Provider, registry: ToolRegistry | None, state: State
+    agent: Agent, provider: Provider, registry: ToolRegistry | None, toolsets: OpenToolsets, state: State
 ) -> ResolvedAgent:
     """The agent for a run that goes on: a model chosen by a function stays the one that was chosen."""
     saved = state.run_config or {}
-    deciding = _Deciding(agent, state.session_id, saved.get("context"))
+    deciding = _Deciding(agent, state.session_id, saved.get("context"), toolsets)
     chosen = saved.get("model") if callable(agent.model) else None
     model = chosen or await deciding.decide(agent.model) or provider_model(provider)
     return await _resolved(deciding, str(model), registry)
@@ -87,6 +94,8 @@ async def _resolved(deciding: _Deciding, model: str, registry: ToolRegistry | No
     own = registry if registry is not None else agent.tools
     if not isinstance(own, ToolRegistry):
         own = ToolRegistry(await deciding.decide(own))
+    if registry is None and agent.toolsets:
+        own = ToolRegistry([*own, *await deciding.toolsets.tools_of(agent)])
     run_config: JsonObject = {"model": model}
     if agent.is_dynamic:
         run_config["context"] = deciding.start

@@ -109,9 +109,9 @@ def test_a_config_file_sets_up_servers_the_workspaces_over_the_users(tmp_path: P
     ("lines", "said"),
     [
         ('base_ur = "http://h"', "did you mean 'base_url'?"),
-        ("base_url = 3", "base_url takes a text"),
+        ("base_url = 3", "base_url takes text"),
         ('base_url = "h:80"', "http://127.0.0.1:8080/v1"),
-        (f'base_url = "http://me:{SECRET}@h"', "use api_key_env or headers"),
+        (f'base_url = "http://me:{SECRET}@h"', "use a header"),
         (f'headers = {{ Authorization = "{SECRET}" }}', "${MY_VARIABLE}"),
         (f'headers = {{ X-Thing = "Bearer {SECRET}" }}', "${MY_VARIABLE}"),
         (f'headers = {{ X-Thing = "sk-{SECRET}" }}', "${MY_VARIABLE}"),

@@ -41,29 +41,45 @@ class Server:
             ConfigurationError: an address is none, or a secret stands in plain.
         """
         if self.base_url is not None:
-            _check_url(self.base_url, self.where)
-        for name, value in self.headers.items():
-            secret = _SECRET_NAME.search(name) or _SECRET_VALUE.search(value)
-            if secret and not _REFERENCE.search(value):
-                raise ConfigurationError(
-                    f"{self.where}: the header {name!r} holds a secret in plain text",
-                    hint=f'put it into an environment variable: {name} = "${{MY_VARIABLE}}"',
-                )
+            check_url("base_url", self.base_url, self.where)
+        check_headers(self.headers, self.where)
 
 
-def filled(headers: Mapping[str, str], environ: Mapping[str, str], where: str) -> dict[str, str]:
-    """The headers with the environment's values in place of `${VARIABLE}`.
+def check_headers(headers: Mapping[str, str], where: str) -> None:
+    """See that no header holds a secret.
 
     Raises:
-        ConfigurationError: a variable is not set; code `LOUSHO_PROVIDER_MISSING_API_KEY`.
+        ConfigurationError: one does.
+    """
+    for name, value in headers.items():
+        secret = _SECRET_NAME.search(name) or _SECRET_VALUE.search(value)
+        if secret and not _REFERENCE.search(value):
+            raise ConfigurationError(
+                f"{where}: the header {name!r} holds a secret in plain text",
+                hint=f'put it into an environment variable: {name} = "${{MY_VARIABLE}}"',
+            )
+
+
+def filled(
+    headers: Mapping[str, str],
+    environ: Mapping[str, str],
+    where: str,
+    *,
+    what: str = "a header",
+    code: str = "LOUSHO_PROVIDER_MISSING_API_KEY",
+) -> dict[str, str]:
+    """The headers, or other texts by name, with the environment's values in place of `${VARIABLE}`.
+
+    Raises:
+        ConfigurationError: a variable is not set; its code is `code`.
     """
 
     def value_of(found: re.Match[str]) -> str:
         value = environ.get(found[1])
         if not value:
             raise ConfigurationError(
-                f"{where}: a header needs the environment variable {found[1]}, which is not set",
-                code="LOUSHO_PROVIDER_MISSING_API_KEY",
+                f"{where}: {what} needs the environment variable {found[1]}, which is not set",
+                code=code,
                 hint=f"set {found[1]}",
             )
         return value
@@ -77,7 +93,12 @@ def referenced(headers: Mapping[str, str], environ: Mapping[str, str]) -> list[s
     return [environ[name] for name in names if environ.get(name)]
 
 
-def _check_url(url: str, where: str) -> None:
+def check_url(key: str, url: str, where: str) -> None:
+    """See that an address is one, and holds no secret.
+
+    Raises:
+        ConfigurationError: it is none, or it does.
+    """
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -86,10 +107,9 @@ def _check_url(url: str, where: str) -> None:
         usable = secret = False
     if secret:
         raise ConfigurationError(
-            f"{where}: base_url holds a name or a password",
-            hint="leave it out, and use api_key_env or headers",
+            f"{where}: {key} holds a name or a password", hint="leave it out, and use a header"
         )
     if not usable:
         raise ConfigurationError(
-            f"{where}: base_url is no web address", hint='write it like "http://127.0.0.1:8080/v1"'
+            f"{where}: {key} is no web address", hint='write it like "http://127.0.0.1:8080/v1"'
         )
