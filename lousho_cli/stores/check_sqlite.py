@@ -17,6 +17,7 @@ from .salvage import FOLD_ERRORS
 from .sqlite_listing import agent_of
 from .sqlite_reading import ReadOnlyDatabase
 from .sqlite_rows import StoredSession, read_session
+from .sqlite_schema import SEQ_BITS
 
 _MOST_FAULTS = 20
 
@@ -129,14 +130,20 @@ def _contradictions(
 
 def _check_strays(connection: sqlite3.Connection, path: Path) -> Iterator[Problem]:
     """Rows that belong to no session."""
-    for table in ("records", "checkpoint_history"):
-        rows = connection.execute(
-            f"SELECT DISTINCT session_id FROM {table}"
-            " WHERE session_id NOT IN (SELECT session_id FROM sessions WHERE seq > 0)"
-        )
-        for (session_id,) in rows:
-            message = f"the table {table} has rows of session {session_id!r}, and the table sessions none"
-            yield Problem("database-damaged", str(path), message, RESTORE, session_id)
+    known = "(SELECT session_id FROM sessions WHERE seq > 0)"
+    rows = connection.execute(
+        f"SELECT DISTINCT session_id FROM checkpoint_history WHERE session_id NOT IN {known}"
+    ).fetchall()
+    for (session_id,) in rows:
+        message = f"its history has rows of session {session_id!r}, and the table sessions none"
+        yield Problem("database-damaged", str(path), message, RESTORE, session_id)
+    (strays,) = connection.execute(
+        f"SELECT COUNT(*) FROM records WHERE id >> {SEQ_BITS} NOT IN (SELECT id FROM sessions WHERE seq > 0)"
+    ).fetchone()
+    if strays and not rows:
+        # A record says which session it is of by a number that only the table sessions explains.
+        message = f"the table records has {strays} rows of sessions that the table sessions does not have"
+        yield Problem("database-damaged", str(path), message, RESTORE)
 
 
 def _check_approvals(connection: sqlite3.Connection, path: Path) -> Iterator[Problem]:

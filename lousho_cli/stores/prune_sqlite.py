@@ -9,7 +9,7 @@ from .lease import Lease, is_running
 from .pruning import Compaction, Weight
 from .sqlite_database import Database
 from .sqlite_reading import ReadOnlyDatabase
-from .sqlite_rows import remove_session
+from .sqlite_rows import newest_seq, remove_session, size_of
 
 
 class SqlitePruner:
@@ -24,13 +24,11 @@ class SqlitePruner:
 
     def weigh(self, session_id: str) -> Weight:
         with self._reading.reading() as connection:
-            (size,) = connection.execute(
-                "SELECT TOTAL(LENGTH(CAST(data AS BLOB))) FROM records WHERE session_id = ?", (session_id,)
-            ).fetchone()
+            size = size_of(connection, session_id)
             (saves,) = connection.execute(
                 "SELECT COUNT(*) FROM checkpoint_history WHERE session_id = ?", (session_id,)
             ).fetchone()
-        return Weight(saves, int(size))
+        return Weight(saves, size)
 
     def is_running(self, session_id: str) -> bool:
         return is_running(self._database.locks, session_id)
@@ -39,10 +37,7 @@ class SqlitePruner:
         lease = Lease(self._database.locks, session_id)
         try:
             with self._database.writing() as connection:
-                newest = connection.execute(
-                    "SELECT seq FROM sessions WHERE session_id = ?", (session_id,)
-                ).fetchone()
-                if newest != (seq,):
+                if newest_seq(connection, session_id) != seq:
                     return False
                 connection.execute("DELETE FROM approvals WHERE session_id = ?", (session_id,))
                 remove_session(connection, session_id)

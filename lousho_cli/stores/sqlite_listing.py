@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import StorageError
 from ..execution.state import Record
 from .journal import Header, parse_record
 from .reader import SessionSummary, unreadable
-from .sqlite_rows import newest_record
+from .sqlite_rows import newest_record, read_lines
+from .sqlite_schema import SEQ_BITS
 
 _HEAD = 2000
 """Characters of a record that its agent is surely in, if it names one: it stands before anything long."""
@@ -51,12 +52,10 @@ def read_header(connection: sqlite3.Connection, session_id: str) -> Header | Non
     agent = agent_of(connection, session_id)
     if agent is None:
         return None
-    lines = connection.execute(
-        "SELECT CAST(data AS BLOB) FROM sessions JOIN records USING (session_id)"
-        " WHERE session_id = ? AND records.seq = first_seq",
-        (session_id,),
-    )
-    first = next(_records(lines), None)
+    (first_id,) = connection.execute(
+        f"SELECT (id << {SEQ_BITS}) | first_seq FROM sessions WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    first = next(_records(read_lines(connection, session_id, "id = ?", first_id)), None)
     if first is None:
         return Header(session_id, agent, "")
     # A fork's checkpoint that was saved under another name is no fork of this store.
@@ -65,16 +64,17 @@ def read_header(connection: sqlite3.Connection, session_id: str) -> Header | Non
 
 def agent_of(connection: sqlite3.Connection, session_id: str) -> str | None:
     """The agent of a session; an empty text where its records do not tell, None if it was never saved."""
-    stored = connection.execute("SELECT 1 FROM sessions WHERE session_id = ? AND seq > 0", (session_id,))
-    if stored.fetchone() is None:
+    row = connection.execute(
+        "SELECT agent FROM sessions WHERE session_id = ? AND seq > 0", (session_id,)
+    ).fetchone()
+    if row is None:
         return None
-    lines = connection.execute(
-        "SELECT CAST(data AS BLOB) FROM records"
-        " WHERE session_id = ? AND instr(substr(data, 1, ?), ',\"agent\":') ORDER BY seq DESC",
-        (session_id, _HEAD),
-    )
+    if row[0]:
+        return str(row[0])
+    # The row of an older file does not say.
+    lines = read_lines(connection, session_id, "instr(substr(data, 1, ?), ',\"agent\":')", _HEAD)
     return next((record.agent for record in _records(lines) if record.agent is not None), "")
 
 
-def _records(lines: sqlite3.Cursor) -> Iterator[Record]:
-    return (record for (line,) in lines if (record := parse_record(line)) is not None)
+def _records(lines: Iterable[bytes]) -> Iterator[Record]:
+    return (record for line in lines if (record := parse_record(line)) is not None)

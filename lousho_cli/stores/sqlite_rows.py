@@ -8,9 +8,11 @@ from pathlib import Path
 
 from ..errors import StorageError
 from ..execution.state import Record, State, apply
+from .garbage import paused
 from .journal import parse_record, record_line
 from .sqlite_database import damaged
-from .trail import Recent, Save, Trail, save_of
+from .sqlite_schema import SEQ_BITS, record_id
+from .trail import Recent, Trail, save_of
 
 
 @dataclass(frozen=True)
@@ -45,33 +47,42 @@ def read_session(
         StorageError: a record is damaged or missing.
     """
     row = connection.execute(
-        "SELECT seq, first_seq FROM sessions WHERE session_id = ? AND seq > 0", (session_id,)
+        "SELECT id, seq, first_seq FROM sessions WHERE session_id = ? AND seq > 0", (session_id,)
     ).fetchone()
     if row is None:
         return None
-    newest, first = row
+    row_id, noted, first = row
     state, recent = State(session_id), Recent(Trail(limit, first), limit)
-    lines = connection.execute(
-        "SELECT CAST(data AS BLOB) FROM records WHERE session_id = ? ORDER BY seq", (session_id,)
-    )
-    for (line,) in lines:
-        record = parse_record(line)
-        if record is None or record.seq != state.seq + 1:
-            raise _damaged_record(path, state)
-        state = apply(state, record)
-        recent.add(record, state)
-    if state.seq != newest:
+    with paused():
+        for line in connection.execute(f"SELECT CAST(data AS BLOB) {_RECORDS} ORDER BY id", _span(row_id)):
+            record = parse_record(line[0])
+            if record is None or record.seq != state.seq + 1:
+                raise _damaged_record(path, state)
+            state = apply(state, record)
+            recent.add(record, state)
+    if state.seq < noted:
         raise _damaged_record(path, state)
-    return StoredSession(state, _kept(connection, session_id, recent.trail(), limit))
+    return StoredSession(state, _kept(connection, session_id, recent.trail(), limit, noted))
 
 
-def _kept(connection: sqlite3.Connection, session_id: str, trail: Trail, limit: int) -> Trail:
-    """The saves of a trail that the history has: a smaller limit may have dropped some, once and for all."""
-    rows = connection.execute("SELECT seq FROM checkpoint_history WHERE session_id = ?", (session_id,))
-    seqs = {seq for (seq,) in rows}
+_RECORDS = "FROM records WHERE id > ? AND id < ?"
+"""The records of one session, given their `_span`."""
+
+
+def _span(row_id: int) -> tuple[int, int]:
+    return record_id(row_id, 0), record_id(row_id + 1, 0)
+
+
+def _kept(connection: sqlite3.Connection, session_id: str, trail: Trail, limit: int, noted: int) -> Trail:
+    """The saves of a trail that the history has: a smaller limit may have dropped some, once and for all.
+
+    Args:
+        noted: up to which save the history is kept; later ones are in the trail alone.
+    """
+    seqs = listed_saves(connection, session_id)
     kept = Trail(limit, trail.first)
     for save, state in reversed(list(trail.newest_first())):
-        if save.seq in seqs:
+        if save.seq in seqs or save.seq > noted:
             kept.add(save, state)
     kept.newest, kept.last_step = trail.newest, trail.last_step
     return kept
@@ -80,7 +91,7 @@ def _kept(connection: sqlite3.Connection, session_id: str, trail: Trail, limit: 
 def newest_record(connection: sqlite3.Connection, path: Path, session_id: str) -> Record | None:
     """A session's last save alone; None if there is none."""
     row = connection.execute(
-        "SELECT CAST(data AS BLOB) FROM records WHERE session_id = ? ORDER BY seq DESC LIMIT 1", (session_id,)
+        f"SELECT CAST(data AS BLOB) {_RECORDS} ORDER BY id DESC LIMIT 1", _span_of(connection, session_id)
     ).fetchone()
     if row is None:
         return None
@@ -88,6 +99,34 @@ def newest_record(connection: sqlite3.Connection, path: Path, session_id: str) -
     if record is None:
         raise damaged(path, f"the newest save of session {session_id!r} cannot be read")
     return record
+
+
+def read_lines(connection: sqlite3.Connection, session_id: str, where: str, *values: object) -> list[bytes]:
+    """The lines of a session's records that fit a condition, the last first."""
+    found = connection.execute(
+        f"SELECT CAST(data AS BLOB) {_RECORDS} AND {where} ORDER BY id DESC",
+        (*_span_of(connection, session_id), *values),
+    )
+    return [line for (line,) in found]
+
+
+def newest_seq(connection: sqlite3.Connection, session_id: str) -> int:
+    """The number of a session's last save; 0 if there is none."""
+    (newest,) = connection.execute(f"SELECT MAX(id) {_RECORDS}", _span_of(connection, session_id)).fetchone()
+    return 0 if newest is None else int(newest) % (1 << SEQ_BITS)
+
+
+def size_of(connection: sqlite3.Connection, session_id: str) -> int:
+    """The bytes of a session's records."""
+    (size,) = connection.execute(
+        f"SELECT TOTAL(LENGTH(CAST(data AS BLOB))) {_RECORDS}", _span_of(connection, session_id)
+    ).fetchone()
+    return int(size)
+
+
+def _span_of(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
+    row = connection.execute("SELECT id FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+    return (0, 0) if row is None else _span(row[0])
 
 
 def take(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
@@ -100,53 +139,53 @@ def take(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
     return row_id, fence
 
 
-def advance(connection: sqlite3.Connection, row_id: int, before: State, after: State, fence: int) -> bool:
-    """Move a session on by one save; False if this runner lost it."""
-    approval_id = str(after.approval["id"]) if after.approval else None
-    changed = connection.execute(
-        "UPDATE sessions SET seq = ?, saved_at = ?, status = ?, approval_id = ?"
-        " WHERE id = ? AND fence = ? AND seq = ?",
-        (after.seq, after.saved_at, after.status, approval_id, row_id, fence, before.seq),
+def add_record(connection: sqlite3.Connection, row_id: int, fence: int, record: Record) -> bool:
+    """Add a save's record; False if this runner lost the session."""
+    added = connection.execute(
+        "INSERT INTO records SELECT ?, ? FROM sessions WHERE id = ? AND fence = ?",
+        (record_id(row_id, record.seq), _text(record), row_id, fence),
     )
-    return changed.rowcount == 1
+    return added.rowcount == 1
 
 
-def add_record(connection: sqlite3.Connection, session_id: str, record: Record) -> None:
-    line = record_line(record).rstrip(b"\n").decode()
-    connection.execute("INSERT INTO records VALUES (?, ?, ?)", (session_id, record.seq, line))
-
-
-def keep_save(
-    connection: sqlite3.Connection, session_id: str, limit: int, newest: Save | None, save: Save, state: State
-) -> Save | None:
-    """Put a save into the history; returns the newest one kept.
+def note(
+    connection: sqlite3.Connection, row_id: int, fence: int, state: State, trail: Trail, listed: set[int]
+) -> bool:
+    """Bring a session's row and its history up to date; False if this runner lost it.
 
     Args:
-        limit: how many are kept.
-        newest: the newest one kept before.
-        state: the session after the save.
+        trail: the saves to keep.
+        listed: those the history has.
     """
-    trail = Trail(min(limit, 2))
-    if newest is not None:
-        trail.add(newest, state)
-    trail.add(save, state)
-    kept = list(trail.saves())
-    if newest is not None and all(each.seq != newest.seq for each in kept):
-        connection.execute(
-            "DELETE FROM checkpoint_history WHERE session_id = ? AND seq = ?", (session_id, newest.seq)
-        )
-    if kept and kept[-1].seq == save.seq:
-        save = kept[-1]
-        connection.execute(
-            "INSERT INTO checkpoint_history VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (session_id, save.seq, save.step, save.at, save.status, save.kind, save.messages),
-        )
-    connection.execute(
-        "DELETE FROM checkpoint_history WHERE session_id = ? AND seq <="
-        " (SELECT seq FROM checkpoint_history WHERE session_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-        (session_id, session_id, limit),
+    approval_id = str(state.approval["id"]) if state.approval else None
+    agent = state.agent if state.exists else None
+    noted = connection.execute(
+        "UPDATE sessions SET seq = ?, saved_at = ?, status = ?, approval_id = ?, agent = COALESCE(?, agent)"
+        " WHERE id = ? AND fence = ?",
+        (state.seq, state.saved_at, state.status, approval_id, agent, row_id, fence),
     )
-    return kept[-1] if kept else None
+    if noted.rowcount != 1:
+        return False
+    session_id, kept = state.session_id, list(trail.saves())
+    connection.executemany(
+        "DELETE FROM checkpoint_history WHERE session_id = ? AND seq = ?",
+        [(session_id, seq) for seq in listed - {save.seq for save in kept}],
+    )
+    connection.executemany(
+        "INSERT INTO checkpoint_history VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (session_id, save.seq, save.step, save.at, save.status, save.kind, save.messages)
+            for save in kept
+            if save.seq not in listed
+        ],
+    )
+    return True
+
+
+def listed_saves(connection: sqlite3.Connection, session_id: str) -> set[int]:
+    """The saves that a session's history has, by seq."""
+    rows = connection.execute("SELECT seq FROM checkpoint_history WHERE session_id = ?", (session_id,))
+    return {seq for (seq,) in rows}
 
 
 def write_fork(
@@ -160,22 +199,24 @@ def write_fork(
         limit: how many saves it keeps.
     """
     name = str(forked.session_id)
-    copied = connection.execute(
-        "INSERT INTO records SELECT ?, seq, data FROM records WHERE session_id = ? AND seq <= ?",
-        (name, source.session_id, source.seq),
-    )
-    if copied.rowcount != source.seq:
-        return False
     # A runner that died before its first save leaves a row without one.
     connection.execute("DELETE FROM sessions WHERE session_id = ? AND seq = 0", (name,))
     connection.execute(
-        "INSERT INTO sessions (session_id, fence, first_seq, seq, saved_at, status)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (name, forked.fence, forked.seq, forked.seq, forked.saved_at, forked.status),
+        "INSERT INTO sessions (session_id, fence, first_seq) VALUES (?, ?, ?)",
+        (name, forked.fence, forked.seq),
     )
-    add_record(connection, name, record)
-    keep_save(connection, name, limit, None, save_of(record, forked), forked)
-    return True
+    low, _ = _span_of(connection, name)
+    start, _ = _span_of(connection, str(source.session_id))
+    copied = connection.execute(
+        f"INSERT INTO records SELECT id - ? + ?, data {_RECORDS} ORDER BY id",
+        (start, low, start, start + source.seq + 1),
+    )
+    if copied.rowcount != source.seq:
+        return False
+    connection.execute("INSERT INTO records VALUES (?, ?)", (low + record.seq, _text(record)))
+    trail = Trail(limit, forked.seq)
+    trail.add(save_of(record, forked), forked)
+    return note(connection, low >> SEQ_BITS, forked.fence, forked, trail, set())
 
 
 def forget_unsaved(connection: sqlite3.Connection, row_id: int, fence: int) -> None:
@@ -184,7 +225,8 @@ def forget_unsaved(connection: sqlite3.Connection, row_id: int, fence: int) -> N
 
 
 def remove_session(connection: sqlite3.Connection, session_id: str) -> None:
-    for table in ("sessions", "records", "checkpoint_history"):
+    connection.execute(f"DELETE {_RECORDS}", _span_of(connection, session_id))
+    for table in ("sessions", "checkpoint_history"):
         connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
 
 
@@ -196,6 +238,10 @@ def finished_before(connection: sqlite3.Connection, before: str) -> list[str]:
         (before,),
     )
     return [session_id for (session_id,) in rows]
+
+
+def _text(record: Record) -> str:
+    return record_line(record).rstrip(b"\n").decode()
 
 
 def _damaged_record(path: Path, state: State) -> StorageError:

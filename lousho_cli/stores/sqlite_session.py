@@ -1,7 +1,8 @@
-"""A session of a SQLite store that this process runs: one transaction, and one sync, a save."""
+"""A session of a SQLite store that this process runs: one row, one transaction and one sync a save."""
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import suppress
 
 from ..errors import SessionBusyError, StorageError
@@ -9,8 +10,10 @@ from ..execution.session import stamp
 from ..execution.state import Record, State, apply
 from .lease import Lease
 from .sqlite_database import Database, transaction
-from .sqlite_rows import add_record, advance, forget_unsaved, keep_save, read_session, take
-from .trail import Save, save_of
+from .sqlite_rows import add_record, forget_unsaved, listed_saves, note, read_session, take
+from .trail import Recent, Trail, save_of
+
+_NOTED_KINDS = frozenset(("pause", "finish", "abort", "delete"))
 
 
 class SqliteSession:
@@ -53,25 +56,48 @@ class SqliteSession:
             with transaction(self._connection):
                 self._row, self.fence = take(self._connection, self._session_id)
             stored = read_session(self._connection, self._database.path, self._session_id, self._limit)
+            self._listed = listed_saves(self._connection, self._session_id)
         self.state = stored.state if stored else State(self._session_id)
-        self._newest = next((save for save, _ in stored.trail.newest_first(1)), None) if stored else None
+        self._recent = Recent(stored.trail if stored else Trail(self._limit), self._limit)
+        self._noted = self.state
 
     async def save(self, record: Record) -> State:
         state = apply(self.state, stamp(record, self.state, self.fence))
-        with self._database.errors("written"), transaction(self._connection):
+        changed = (state.status, state.approval) != (self._noted.status, self._noted.approval)
+        with self._database.errors("written"):
             self._check_file()
-            if not advance(self._connection, self._row, self.state, state, self.fence):
-                raise SessionBusyError(
-                    f"session {self._session_id!r} was taken over by another runner; this one stops",
-                    hint=f"lousho history {self._session_id} shows what the other one did",
-                )
-            add_record(self._connection, self._session_id, record)
-            newest = self._keep(save_of(record, state), state)
-        self.state, self._newest = state, newest
+            if changed or not self._noted.seq or record.kind in _NOTED_KINDS:
+                trail = self._recent.trail().copy()
+                trail.add(save_of(record, state), state)
+                with transaction(self._connection):
+                    self._add(record)
+                    self._note(state, trail)
+                self._recent, self._noted = Recent(trail, self._limit), state
+                self._listed = {each.seq for each in trail.saves()}
+            else:
+                self._add(record)
+                self._recent.add(record, state)
+        self.state = state
         return state
 
-    def _keep(self, save: Save, state: State) -> Save | None:
-        return keep_save(self._connection, self._session_id, self._limit, self._newest, save, state)
+    def _add(self, record: Record) -> None:
+        """Add a record. Outside of a transaction it is one by itself."""
+        try:
+            added = add_record(self._connection, self._row, self.fence, record)
+        except sqlite3.IntegrityError:
+            added = False
+        if not added:
+            raise self._taken_over()
+
+    def _note(self, state: State, trail: Trail) -> None:
+        if not note(self._connection, self._row, self.fence, state, trail, self._listed):
+            raise self._taken_over()
+
+    def _taken_over(self) -> SessionBusyError:
+        return SessionBusyError(
+            f"session {self._session_id!r} was taken over by another runner; this one stops",
+            hint=f"lousho history {self._session_id} shows what the other one did",
+        )
 
     def _check_file(self) -> None:
         """Refuse to write to a file that was moved away: nobody would find the save.
@@ -87,10 +113,18 @@ class SqliteSession:
 
     async def close(self) -> None:
         try:
-            if not self.state.seq:
-                # What is left is a row that nothing reads.
-                with suppress(StorageError), self._database.errors("written"), transaction(self._connection):
-                    forget_unsaved(self._connection, self._row, self.fence)
+            # What is left to do here changes nothing that a reader would see: the records say it all.
+            if self.state is not self._noted or not self.state.seq:
+                with suppress(StorageError, SessionBusyError), self._database.errors("written"):
+                    self._check_file()
+                    with transaction(self._connection):
+                        self._tidy_up()
             self._connection.close()
         finally:
             self._lease.release()
+
+    def _tidy_up(self) -> None:
+        if self.state.seq:
+            self._note(self.state, self._recent.trail())
+        else:
+            forget_unsaved(self._connection, self._row, self.fence)

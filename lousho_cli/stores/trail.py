@@ -149,6 +149,12 @@ class Trail:
             save = _joined(self._kept.pop()[0], save)
         self._kept.append((save, state))
 
+    def copy(self) -> Trail:
+        """A trail that goes on by itself."""
+        other = Trail(0, self.first)
+        other.newest, other.last_step, other._kept = self.newest, self.last_step, self._kept.copy()
+        return other
+
     def __len__(self) -> int:
         return len(self._kept)
 

@@ -15,6 +15,7 @@ from redis_process import forget_sessions, free_port, redis_client, redis_server
 from scripted_workspace import ScriptedWorkspace, calls
 
 from lousho_cli.cli import app
+from lousho_cli.stores.sqlite_schema import SEQ_BITS
 
 TOOLS = """
     @tool
@@ -73,7 +74,7 @@ def database(work: ScriptedWorkspace) -> Path:
 
 def change(database: Path, statement: str) -> None:
     with closing(sqlite3.connect(database)) as connection:
-        connection.execute(statement)
+        connection.executescript(statement)
         connection.commit()
 
 
@@ -92,18 +93,23 @@ def test_a_database_that_is_not_there_yet_is_none_to_complain_about(
     assert not (work.root / ".lousho" / "new.db").exists()
 
 
+SECOND = f"id = (SELECT id << {SEQ_BITS} FROM sessions WHERE session_id = 's') + 2"
+"""The record of the session's second save."""
+
+
 @pytest.mark.parametrize(
     ("statement", "session"),
     [
-        ("UPDATE records SET data = replace(data, 'look', 'lool') WHERE session_id = 's' AND seq = 2", "s"),
-        ("DELETE FROM records WHERE session_id = 's' AND seq = 2", "s"),
+        (f"UPDATE records SET data = replace(data, 'look', 'lool') WHERE {SECOND}", "s"),
+        (f"DELETE FROM records WHERE {SECOND}", "s"),
         ("DELETE FROM sessions WHERE session_id = 's'", "s"),
+        ("DELETE FROM checkpoint_history; DELETE FROM sessions", None),
         ("UPDATE sessions SET status = 'finished' WHERE session_id = 's'", "s"),
         ("UPDATE checkpoint_history SET seq = seq + 100 WHERE session_id = 's'", "s"),
     ],
 )
 def test_rows_that_contradict_their_records_are_damage(
-    database: Path, examine: Examine, statement: str, session: str
+    database: Path, examine: Examine, statement: str, session: str | None
 ) -> None:
     change(database, statement)
     code, data = examine()

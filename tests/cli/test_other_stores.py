@@ -20,6 +20,7 @@ from scripted_workspace import ScriptedWorkspace, calls
 from lousho_cli.cli import app
 from lousho_cli.execution.sync import run_sync
 from lousho_cli.stores.backend import open_backends
+from lousho_cli.stores.sqlite_schema import record_id
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals that stop a process")
 
@@ -239,7 +240,8 @@ def test_what_is_damaged_hides_nothing_else(
         lousho.run("run", name, "go")
     if store == "sqlite":
         with closing(sqlite3.connect(lousho.root / ".lousho/state/sessions.db")) as connection, connection:
-            connection.execute("UPDATE records SET data = 'x' WHERE session_id = 'bad' AND seq > 1")
+            (row,) = connection.execute("SELECT id FROM sessions WHERE session_id = 'bad'").fetchone()
+            connection.execute("UPDATE records SET data = 'x' WHERE id > ?", (record_id(row, 1),))
     else:
         with redis_client(request.getfixturevalue("redis_url")) as client:
             client.set("lousho:bad", "x")

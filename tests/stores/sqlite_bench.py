@@ -27,9 +27,11 @@ from lousho_cli.execution.protocols import ModelRequest
 from lousho_cli.execution.session import OpenSession, open_session
 from lousho_cli.execution.state import Record
 from lousho_cli.stores.sqlite import SqliteStore
+from lousho_cli.stores.sqlite_schema import SEQ_BITS
 from lousho_cli.testing import ScriptedModel
 
 TWO_STEPS: Turns = [calls("echo", step=1), calls("echo", step=2), "done"]
+_OF_NO_SESSION = f"id >> {SEQ_BITS} NOT IN (SELECT id FROM sessions)"
 PAUSE: Turns = [calls("pay", step=1), "paid"]
 
 
@@ -126,8 +128,11 @@ class SqliteBench:
 
     def rows(self, session: str = "s") -> dict[str, list[tuple[Any, ...]]]:
         """Everything the file says of a session."""
-        tables = ("sessions", "records", "checkpoint_history", "approvals")
-        return {table: self.sql(f"SELECT * FROM {table} WHERE session_id = ?", session) for table in tables}
+        tables = ("sessions", "checkpoint_history", "approvals")
+        rows = {table: self.sql(f"SELECT * FROM {table} WHERE session_id = ?", session) for table in tables}
+        # Of a session that is gone nobody knows the number: all there are, then.
+        where = f"id >> {SEQ_BITS} = {rows['sessions'][0][0]}" if rows["sessions"] else _OF_NO_SESSION
+        return rows | {"records": self.sql(f"SELECT * FROM records WHERE {where}")}
 
     def is_gone(self, session: str = "s") -> bool:
         """Whether the file says nothing of a session."""

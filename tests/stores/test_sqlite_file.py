@@ -21,7 +21,7 @@ from lousho_cli import ConfigurationError
 from lousho_cli.errors import SDKError, StorageError
 from lousho_cli.execution.messages import MessageData
 from lousho_cli.execution.state import Record
-from lousho_cli.stores.sqlite_schema import APPLICATION_ID, VERSION, sessions_and_approvals
+from lousho_cli.stores.sqlite_schema import APPLICATION_ID, MIGRATIONS, VERSION
 
 CORRUPT = "LOUSHO_SESSION_FILE_CORRUPT"
 NEWER = "LOUSHO_CHECKPOINT_VERSION"
@@ -88,19 +88,31 @@ def test_a_folder_in_its_place_is_refused(bench: SqliteBench) -> None:
     refuses(bench, "LOUSHO_STORAGE_FAILED")
 
 
-def old_file(bench: SqliteBench) -> None:
-    """The store as the first version wrote it."""
+def old_file(bench: SqliteBench, version: int) -> None:
+    """The store as an older version wrote it."""
     bench.run()
-    bench.sql("DROP TABLE checkpoint_history")
-    bench.sql("PRAGMA user_version = 1")
+    rows = bench.sql("SELECT seq, saved_at, status, approval_id FROM sessions")
+    lines = bench.sql("SELECT 's', id & 255, data FROM records")
+    history = bench.sql("SELECT * FROM checkpoint_history")
+    with closing(sqlite3.connect(bench.path, isolation_level=None)) as connection:
+        for table in ("sessions", "records", "checkpoint_history", "approvals"):
+            connection.execute(f"DROP TABLE {table}")
+        for migration in MIGRATIONS[:version]:
+            migration(connection)
+        values = ("s", 1, 1, *rows[0])
+        connection.execute(
+            "INSERT INTO sessions (session_id, fence, first_seq, seq, saved_at, status, approval_id)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            values,
+        )
+        connection.executemany("INSERT INTO records VALUES (?, ?, ?)", lines)
+        if version > 1:
+            connection.executemany("INSERT INTO checkpoint_history VALUES (?, ?, ?, ?, ?, ?, ?)", history)
+        connection.execute(f"PRAGMA user_version = {version}")
 
 
 def test_an_older_file_gets_a_history_that_begins_with_its_next_save(bench: SqliteBench) -> None:
-    old_file(bench)
-    tables = "SELECT name, sql FROM sqlite_master ORDER BY name"
-    with closing(sqlite3.connect(":memory:")) as connection:
-        sessions_and_approvals(connection)
-        assert bench.sql(tables) == connection.execute(tables).fetchall()
+    old_file(bench, 1)
     assert bench.history() == []
     assert bench.sql("PRAGMA user_version") == [(VERSION,)]
     assert contents(bench.loaded())[-1] == "done"
@@ -108,6 +120,22 @@ def test_an_older_file_gets_a_history_that_begins_with_its_next_save(bench: Sqli
     assert bench.seqs() == [8, 7]
     assert contents(bench.history()[0].checkpoint)[-2:] == ["more", "again"]
     assert bench.fork(at=7).checkpoint.step_index == 0
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_file_of_any_older_version_has_the_tables_of_the_present_one_and_all_it_had(
+    bench: SqliteBench, tmp_path: Path, version: int
+) -> None:
+    old_file(bench, version)
+    (tmp_path / "new").mkdir()
+    new = SqliteBench(tmp_path / "new")
+    new.run()
+    assert contents(bench.loaded()) == contents(new.loaded())
+    tables = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name"
+    assert bench.sql(tables) == new.sql(tables)
+    assert bench.seqs() == (new.seqs() if version > 1 else [])
+    assert bench.run(text="more", turns=[*TWO_STEPS, "again"]).text == "again"
+    assert bench.is_sound()
 
 
 def test_a_history_that_was_dropped_is_added_again(bench: SqliteBench) -> None:
@@ -177,13 +205,13 @@ def test_f03_a_damaged_page_never_passes_for_the_truth(bench: SqliteBench) -> No
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE records SET data = replace(data, 'result 1', 'result 2') WHERE seq = 3",
-        "UPDATE records SET data = '{}' WHERE seq = 3",
-        "UPDATE records SET data = x'ff' WHERE seq = 3",
-        "DELETE FROM records WHERE seq = 3",
-        "DELETE FROM records WHERE seq = 6",
-        "DELETE FROM records WHERE seq = 1",
-        "UPDATE sessions SET seq = 5",
+        "UPDATE records SET data = replace(data, 'result 1', 'result 2') WHERE id & 255 = 3",
+        "UPDATE records SET data = '{}' WHERE id & 255 = 3",
+        "UPDATE records SET data = x'ff' WHERE id & 255 = 3",
+        "DELETE FROM records WHERE id & 255 = 3",
+        "DELETE FROM records WHERE id & 255 = 6",
+        "DELETE FROM records WHERE id & 255 = 1",
+        "UPDATE sessions SET seq = 7",
     ],
 )
 def test_a_changed_or_missing_save_is_reported_with_what_can_be_read(
@@ -312,6 +340,7 @@ def test_f25_a_save_writes_the_same_at_any_length(bench: SqliteBench) -> None:
     costs = asyncio.run(scene())
     average = {at: sum(cost) / len(cost) for at, cost in costs.items()}
     assert average[3000] <= average[100] * 1.25
+    assert max(average.values()) <= 8 * 1024
     assert max(costs[3000]) < 48 * 1024
     assert bench.loaded().step_index == 3040
     assert len(bench.seqs()) == 50
@@ -341,3 +370,18 @@ def syncs(folder: Path, saves: int) -> int:
 @pytest.mark.skipif(shutil.which("strace") is None, reason="counts system calls")
 def test_a_save_is_one_sync(tmp_path: Path) -> None:
     assert syncs(tmp_path / "many", 40) - syncs(tmp_path / "few", 20) == 20
+
+
+def test_a_run_that_is_killed_leaves_a_history_that_is_made_up_for(bench: SqliteBench) -> None:
+    bench.run()
+    session = bench.take("killed")
+    for n, text in enumerate(("one", "two", "three"), 1):
+        record = Record("turn", "in-progress", n, add=[{"role": "assistant", "content": text}])
+        asyncio.run(session.save(record))
+    listed = "SELECT seq, messages FROM checkpoint_history WHERE session_id = 'killed' ORDER BY seq"
+    assert bench.sql(listed) == [(1, 1)]
+    assert bench.seqs("killed") == [3, 2, 1]
+    assert [entry.checkpoint.step_index for entry in bench.history("killed")] == [3, 2, 1]
+    close(session)
+    assert bench.sql(listed) == [(1, 1), (2, 2), (3, 3)]
+    assert bench.sql("SELECT seq, agent FROM sessions WHERE session_id = 's'") == [(6, "bot")]
