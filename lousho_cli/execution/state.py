@@ -166,13 +166,13 @@ class State:
         log: the transcript; the system message is kept apart, in `system`.
         turn: position in `log` of the last model turn with calls, or None.
         results: results that wait for an earlier call of their turn, by call id.
-        marks: what is known of calls without a result, by call id.
+        marks: what is known of calls of the last turn, by call id, until all of them have results.
         queue: user messages that wait for the results of the open calls.
         usage: of the current run.
         seconds: how long it has been running, where its budget limits that.
         approval: the pending approval's JSON, while awaiting one.
         parent: `{sessionId, seq, step}` of the save this session was forked from.
-        subs: the sessions of sub-agents that calls of the last turn run, by call id.
+        subs: the sessions of sub-agents that calls of the last turn run, by call id; kept as long.
     """
 
     session_id: str | None

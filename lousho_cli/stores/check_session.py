@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..errors import ConfigurationError, StorageError
+from ..execution.messages import calls_of
 from ..execution.pairs import broken_pair
 from ..execution.state import State
 from .check_history import HistoryContent, contradicts, read_history_content
@@ -281,8 +282,11 @@ def broken_place(state: State) -> str | None:
     """The first place where calls and results do not pair up, in a session or in one inside it."""
     place = broken_pair(state.log)
     if place is None:
-        asked = {call["id"] for call in state.open_calls()}
-        strange = [call for call in (*state.results, *state.marks, *state.subs) if call not in asked]
+        unanswered = {call["id"] for call in state.open_calls()}
+        # Marks and sub-agents' sessions stay until the whole turn is answered.
+        asked = set() if state.turn is None else {call["id"] for call in calls_of(state.log[state.turn])}
+        strange = [call for call in state.results if call not in unanswered]
+        strange += [call for call in (*state.marks, *state.subs) if call not in asked]
         place = f"something is kept for {strange[0]!r}, which is no open call" if strange else None
     if place is not None:
         return place

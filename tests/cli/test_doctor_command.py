@@ -327,3 +327,21 @@ def test_a_workspace_that_is_named_is_looked_at(bot: BotWorkspace, monkeypatch: 
     monkeypatch.chdir(os.path.sep)
     code, data = examined(bot, "--workspace", str(bot.root))
     assert (code, data["counts"]["sessions"]) == (0, 3)
+
+
+def test_a_pause_behind_calls_that_left_a_mark_is_no_damage(bot: BotWorkspace) -> None:
+    (bot.agent / "tools").mkdir(exist_ok=True)
+    (bot.agent / "tools" / "more.py").write_text(
+        "from lousho_cli import tool\n"
+        '@tool(on_interrupt="ask")\n'
+        'def once() -> str:\n    "once"\n    return "done"\n'
+        "@tool(needs_approval=True)\n"
+        'def gated() -> str:\n    "gated"\n    return "done"\n'
+    )
+    calls: list[dict[str, Any]] = [
+        {"name": name, "id": f"c_{name}", "args": {}} for name in ("once", "gated")
+    ]
+    (bot.agent / "marks.json").write_text(json.dumps([{"tool_calls": calls}, "end"]))
+    assert bot.run("run", "marked", "go", "--model", "script:marks.json", "--trust").code == 3
+    code, data = examined(bot, "marked")
+    assert (code, found(data)) == (0, [])
