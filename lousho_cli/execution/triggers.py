@@ -15,7 +15,10 @@ from typing import get_args
 from .state import RecordKind
 
 SAVES = tuple(
-    f"{kind}.{when}" for kind in get_args(RecordKind) if kind != "delete" for when in ("saving", "saved")
+    f"{kind}.{when}"
+    for kind in get_args(RecordKind)
+    if kind not in ("delete", "base")
+    for when in ("saving", "saved")
 )
 """Before and after each save of a run or a fork, by the kind of its record."""
 
