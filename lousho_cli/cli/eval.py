@@ -117,7 +117,8 @@ def eval(
         bool, typer.Option("--stop-at-failure", "-x", help="Begin no further case once one has failed.")
     ] = False,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="PATH", help="Write a report as JSON too.")
+        Path | None,
+        typer.Option("--report", metavar="PATH", help="Write a report too: JSON, or .md, or .html."),
     ] = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="PATH", help="Write a report as JUnit XML too.")

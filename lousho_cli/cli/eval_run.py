@@ -11,8 +11,10 @@ from typing import Any, TextIO
 
 from ..errors import ConfigurationError, StorageError
 from ..evals.files import EVALS_FOLDER
+from ..evals.html_page import to_html
 from ..evals.junit import to_junit
 from ..evals.last_failed import read_last_failed
+from ..evals.markdown import to_markdown
 from ..evals.results import Report
 from ..evals.selection import Chosen, all_cases, select, unknown_name
 from ..evals.stage import Stage
@@ -160,9 +162,18 @@ def _remember(place: Place, report: Report) -> Report:
 
 def _write_reports(report: Report, flags: EvalFlags) -> None:
     if flags.report is not None:
-        _write(flags.report, json.dumps(report.to_json(), indent=2).encode() + b"\n")
+        _write(flags.report, _formatted(report, flags.report.suffix.lower()))
     if flags.junit is not None:
         _write(flags.junit, to_junit(report))
+
+
+def _formatted(report: Report, suffix: str) -> bytes:
+    """The report as the name of its file asks for."""
+    if suffix in (".md", ".markdown"):
+        return to_markdown(report).encode()
+    if suffix in (".html", ".htm"):
+        return to_html(report).encode()
+    return json.dumps(report.to_json(), indent=2).encode() + b"\n"
 
 
 def _write(path: Path, content: bytes) -> None:

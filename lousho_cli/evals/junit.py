@@ -48,8 +48,8 @@ def _test_case(result: CaseResult, report: Report) -> ElementTree.Element:
         ElementTree.SubElement(case, "skipped", {"message": "nothing is recorded"})
     told = [f"drift: {each.field}: {each.committed} -> {each.current}" for each in result.drift]
     if result.comparison is not None:
-        counts = result.comparison.stability.to_json()
-        told += [f"flaky: {counts}"] * result.is_flaky
+        found = result.comparison.stability
+        told += [f"flaky: {found.as_recorded} of {found.new} new runs went as recorded"] * result.is_flaky
         told += [f"agent: {change}" for change in result.comparison.agent_changes]
     told += [f"soft: {each.check}: {each.message}" for each in result.warnings]
     if told:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from html.parser import HTMLParser
 
 import pytest
 from junitparser import Failure as JUnitFailure
 from junitparser import JUnitXml, Skipped
+from markdown_it import MarkdownIt
 from ways import call, comparison, way
 
+from lousho_cli.evals.html_page import to_html
 from lousho_cli.evals.junit import to_junit
 from lousho_cli.evals.last_failed import after
+from lousho_cli.evals.markdown import to_markdown
 from lousho_cli.evals.outcome import Failure
 from lousho_cli.evals.pool import run_all
 from lousho_cli.evals.results import CaseResult, Mode, Report
@@ -128,3 +132,53 @@ def test_what_stops_one_case_stops_all() -> None:
 
     with pytest.raises(ValueError, match="broken"):
         asyncio.run(run_all([2, 1, 3], run, jobs=2, on_result=lambda _: None, is_last=lambda _: False))
+
+
+HOSTILE = replace(
+    FAILED,
+    case="<script>alert(1)</script> @everyone | `x`",
+    failures=(Failure("reply", "said <img src=x> [a](http://b) **c**\n# d"),),
+)
+
+
+class Page(HTMLParser):
+    """What a browser would find in a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not {name for name, _ in attrs} & {"src", "href", "onclick"}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_needs_nothing_else_and_shows_text_as_text() -> None:
+    page = Page(to_html(report(PASSED, HOSTILE, SKIPPED, DRIFTED, mode="drift")))
+    assert not set(page.tags) & {"script", "img", "link", "iframe", "a"}
+    assert "<script>alert(1)</script>" in page.text
+    assert "said <img src=x>" in page.text
+    assert "2 passed, 1 failed" in page.text
+    assert "2026-01-31T09:31:00+00:00" in page.text
+    assert "]]>" in page.text
+
+
+def test_markdown_says_what_is_wrong_and_holds_no_markup_of_models() -> None:
+    text = to_markdown(report(PASSED, HOSTILE, DRIFTED, mode="drift"))
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    page = Page(html)
+    assert not set(page.tags) & {"script", "img", "a", "h1", "code"}
+    assert "<script>alert(1)</script> @everyone | `x`" in page.text
+    assert "2 passed, 1 failed" in page.text
+    assert page.tags.count("h3") == 1
+    assert "drifted" in page.text
+
+
+def test_a_report_of_nothing_says_so() -> None:
+    assert "Nothing was run" in to_markdown(report())
+    assert "Nothing was run" in Page(to_html(report())).text
