@@ -57,9 +57,11 @@ def resume(
 
 
 def _nothing_to_resume(options: Globals, found: FoundSession) -> int:
+    # Damage before its newest save is told here, not only by the run that comes next.
+    state = found.backend.state(found.session_id)
     notice(f"nothing to resume: session {found.session_id} is finished")
     if options.json:
         from .run_view import finished_json
 
-        print_json(finished_json(found.backend.state(found.session_id), found.agent))
+        print_json(finished_json(state, found.agent))
     return 0

@@ -72,7 +72,10 @@ def run(
 
 def _is_finished(found: FoundSession) -> bool:
     newest = found.backend.summary(found.session_id)
-    return newest is not None and newest.status == "finished"
+    if newest is None or newest.status != "finished":
+        return False
+    # Read as a whole: damage before its newest save is told before anything else.
+    return found.backend.state(found.session_id).status == "finished"
 
 
 def _new_workspace() -> Path:

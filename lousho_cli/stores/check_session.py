@@ -192,7 +192,7 @@ class _SessionCheck:
                     "journal-emptied", self.path,
                     f"the journal holds no save ({len(data)} bytes), and the history file lists saves up to"
                     f" {listed}: its content is lost",
-                    f"{RESTORE}; if there is none, remove it and {self.history_path}",
+                    f"{RESTORE}; if there is none: {shlex.join(['lousho', 'delete', self.shown_id])}",
                 )  # fmt: skip
             elif not self.running:
                 yield self.problem(

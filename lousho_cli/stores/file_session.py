@@ -78,6 +78,8 @@ class FileSession:
             header = Header(state.session_id, self._agent, record.at)
             older = b"".join(record_line(each) for each in self._upgrade)
             line = header.line() + older + line
+            if not self._upgrade:
+                self._history.remove_leftover()
         self._writer.append(line)
         if self._header is None and self._upgrade and self._upgrade[-1].seq > self._recent.trail().newest:
             # The older layout kept no save of the state it ended in; the journal does.

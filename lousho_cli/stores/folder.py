@@ -13,6 +13,7 @@ from .files import path_exists, read_file, real_folder, storage
 from .ids import check_id, decode_id, encode_id
 
 JOURNAL_SUFFIX = ".jsonl"
+HISTORY_FOLDER = "checkpoint-history"
 DECISION_SUFFIX = "~decision.json"
 _NEVER_IN_NAMES = frozenset("/\\\0")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -52,10 +53,10 @@ class AgentFolder:
         return None
 
     def legacy_history(self, checkpoint: Path) -> Path:
-        return self.path / "checkpoint-history" / checkpoint.name
+        return self.path / HISTORY_FOLDER / checkpoint.name
 
     def history(self, session_id: str) -> Path:
-        return self.path / "checkpoint-history" / f"{encode_id(session_id)}.json"
+        return self.path / HISTORY_FOLDER / f"{encode_id(session_id)}.json"
 
     def lock(self, session_id: str) -> Path:
         return self.path / "locks" / f"{encode_id(session_id)}.lock"

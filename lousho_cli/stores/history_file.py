@@ -13,8 +13,9 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ..errors import StorageError
 from ..execution.messages import JsonObject
-from .files import make_folder, replace_file
+from .files import make_folder, read_file, real_folder, remove_file, replace_file, storage, sync_folder
 from .trail import Save, Trail
 
 SHARED_SECONDS = 0.05
@@ -61,6 +62,15 @@ class HistoryFile:
             self.flush()
             return 0.0
         return due
+
+    def remove_leftover(self) -> None:
+        """Remove what a deleted session of that name has left, durably, before there is a journal.
+
+        Beside a first save that a crash cuts short it would say that saves were lost.
+        """
+        if self._is_held() and real_folder(self._path.parent) and remove_file(self._path):
+            with storage(self._path.parent, "synced"):
+                sync_folder(self._path.parent)
 
     def flush(self) -> None:
         """Replace the file if it is behind."""
@@ -110,6 +120,17 @@ def parse_history(data: bytes) -> JsonObject:
         raise ValueError("the checksum does not hold")
     content: JsonObject = json.loads(data)
     return content
+
+
+def listed_saves(path: Path, session_id: str) -> int:
+    """The newest save that a history file lists; 0 if it lists none, is damaged or of another session."""
+    try:
+        content = parse_history(read_file(path) or b"")
+        newest = content["entries"][-1]["seq"]
+        is_its = content["sessionId"] == session_id and type(newest) is int
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError, StorageError):
+        return 0
+    return newest if is_its else 0
 
 
 def _encode(save: Save) -> str:

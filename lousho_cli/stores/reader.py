@@ -5,6 +5,7 @@ A reader sees a session up to its last whole record, also while a runner appends
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from ..errors import ConfigurationError, NotFoundError, StorageError
 from ..execution.messages import JsonObject
 from ..execution.state import Record, State
 from .files import open_file, read_file, real_folder
-from .folder import AgentFolder
+from .folder import HISTORY_FOLDER, JOURNAL_SUFFIX, AgentFolder
+from .history_file import listed_saves
 from .ids import decode_id, encode_id
 from .journal import Header, last_record, parse_header
 from .journal_fold import Journal, fold_journal
@@ -53,7 +55,7 @@ def load_journal(folder: AgentFolder, session_id: str, limit: int) -> Journal:
     path = folder.journal(session_id)
     with open_file(path) as file:
         if file is not None:
-            return fold_journal(path, file.read, session_id, limit)
+            return _not_emptied(path, fold_journal(path, file.read, session_id, limit))
     if folder.legacy_checkpoint(session_id) is not None:
         from .legacy import load_legacy
 
@@ -73,6 +75,29 @@ def check_folder(folder: AgentFolder) -> None:
     """Refuse links in place of the folders that a session's files lie in."""
     real_folder(folder.path)
     real_folder(folder.checkpoints)
+
+
+def _not_emptied(journal_path: Path, journal: Journal) -> Journal:
+    """Refuse a journal without any save where the history file lists saves: its content is lost.
+
+    The history file is written after the save that it lists is on the disk, and a new session takes away what
+    a deleted one has left: no crash makes such a pair.
+    """
+    session_id = journal.state.session_id
+    if journal.state.seq or session_id is None:
+        return journal
+    history = (
+        journal_path.parent.parent / HISTORY_FOLDER / f"{journal_path.name.removesuffix(JOURNAL_SUFFIX)}.json"
+    )
+    newest = listed_saves(history, session_id)
+    if newest:
+        raise StorageError(
+            f"the journal of session {session_id!r} holds no save, and its history file lists saves up to"
+            f" {newest}: its content is lost: {journal_path}",
+            code="LOUSHO_SESSION_FILE_CORRUPT",
+            hint=f"restore the file from a copy; if there is none, lousho delete {shlex.quote(session_id)}",
+        )
+    return journal
 
 
 def is_name_taken(folder: AgentFolder, session_id: str) -> bool:
@@ -148,9 +173,10 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
     if header is None or record is None or not _is_named(header, path, session_id):
         # Torn before its first save, written by a newer version, or damaged: reading all of it tells.
         with open_file(path) as file:
-            return (
-                None if file is None else _whole(fold_journal(path, file.read, known or path.stem, 0), agent)
-            )
+            if file is None:
+                return None
+            journal = fold_journal(path, file.read, known or path.stem, 0)
+            return _whole(_not_emptied(path, journal), agent)
     if record.kind == "delete" or _is_unfinished_fork(header, record):
         return None
     return SessionSummary(
