@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from .files import PRIVATE_FILE, name_again, open_regular, read_file, replace_file, storage
+from .files import make_private, name_again, open_regular, read_file, replace_file, storage
 
 _ASIDE = re.compile(r"(.+)\.damaged-[0-9]+")
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
@@ -51,7 +51,6 @@ def keep_aside(path: Path) -> Path:
 def _make_private(path: Path) -> None:
     fd = open_regular(path, os.O_RDONLY)
     try:
-        if hasattr(os, "fchmod"):
-            os.fchmod(fd, PRIVATE_FILE)
+        make_private(fd)
     finally:
         os.close(fd)

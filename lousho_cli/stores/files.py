@@ -12,24 +12,18 @@ import errno
 import os
 import secrets
 import stat
-import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import StorageError
+from . import system
 
-NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-CLOEXEC = getattr(os, "O_CLOEXEC", 0)
-NONBLOCK = getattr(os, "O_NONBLOCK", 0)
-BINARY = getattr(os, "O_BINARY", 0)
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 UP_TO_WORKSPACE = 3
 """How many folders there are above one that holds state: the agent's, `agents`, and the workspace."""
-REPLACE_PAUSES = (0.01, 0.02, 0.05, 0.1)
-"""Seconds to wait between the tries of a replacement that is refused."""
 
 _HINTS = {
     errno.ENOSPC: "free some space, then resume",
@@ -61,21 +55,12 @@ def storage_error(path: Path, doing: str, error: OSError) -> StorageError:
 
 def data_sync(fd: int) -> None:
     """Force a file's data, and its size, onto the disk."""
-    if sys.platform != "darwin" and hasattr(os, "fdatasync"):
-        os.fdatasync(fd)
-    else:
-        full_sync(fd)
+    system.here.sync_data(fd)
 
 
 def full_sync(fd: int) -> None:
     """Force a file's data and all that is known of it onto the disk."""
-    if sys.platform == "darwin":
-        import fcntl
-
-        # The plain call leaves the data in the drive's own cache there.
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-    else:
-        os.fsync(fd)
+    system.here.sync_file(fd)
 
 
 def cut_file(fd: int, size: int) -> None:
@@ -84,14 +69,8 @@ def cut_file(fd: int, size: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a folder's entries onto the disk. Windows has no such operation and needs none."""
-    if sys.platform == "win32":
-        return
-    fd = os.open(folder, os.O_RDONLY | CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    """Force a folder's entries onto the disk, where the system can."""
+    system.here.sync_folder(folder)
 
 
 _synced_folders: set[tuple[str, int, int]] = set()
@@ -167,7 +146,8 @@ def real_folder(folder: Path) -> bool:
 
 def open_regular(path: Path, flags: int) -> int:
     """A file descriptor of a regular file that is no link."""
-    fd = os.open(path, flags | NOFOLLOW | CLOEXEC | NONBLOCK | BINARY)
+    system.here.refuse_link(path)
+    fd = os.open(path, flags | system.here.flags)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
@@ -198,10 +178,7 @@ class OpenFile:
 
 def read_at(fd: int, offset: int, length: int) -> bytes:
     """What every reading of stored data ends in."""
-    if hasattr(os, "pread"):
-        return os.pread(fd, length, offset)
-    os.lseek(fd, offset, os.SEEK_SET)
-    return os.read(fd, length)
+    return system.here.read_at(fd, offset, length)
 
 
 @contextmanager
@@ -245,13 +222,10 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
 
 def write_at(fd: int, data: bytes, offset: int) -> None:
     """Write `data` at `offset`, whatever is there."""
-    if not hasattr(os, "pwrite"):
-        os.lseek(fd, offset, os.SEEK_SET)
-        write_all(fd, data)
-        return
-    written = os.pwrite(fd, data, offset)
+    write = system.here.write_at
+    written = write(fd, data, offset)
     while written < len(data):
-        written += os.pwrite(fd, data[written:], offset + written)
+        written += write(fd, data[written:], offset + written)
 
 
 def reserve(fd: int, start: int, length: int) -> None:
@@ -261,21 +235,24 @@ def reserve(fd: int, start: int, length: int) -> None:
     Where that is not possible nothing happens: no system has to offer it, and a full disk may still have
     room for what is written next.
     """
-    if hasattr(os, "posix_fallocate"):
-        with suppress(OSError):
-            os.posix_fallocate(fd, start, length)
+    with suppress(OSError):
+        system.here.reserve(fd, start, length)
 
 
 def create_file(path: Path) -> int:
     """Make a new private file and return its descriptor."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NOFOLLOW | CLOEXEC | BINARY, PRIVATE_FILE)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | system.here.flags, PRIVATE_FILE)
     try:
-        if hasattr(os, "fchmod"):
-            os.fchmod(fd, PRIVATE_FILE)
+        make_private(fd)
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def make_private(fd: int) -> None:
+    """Let only its owner read an open file, where the system has permissions of that kind."""
+    system.here.make_private(fd, PRIVATE_FILE)
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool, whole: bool = False) -> None:
@@ -306,14 +283,28 @@ def replace_file_by(
 
 
 def move_over(source: Path, target: Path) -> None:
-    """Rename over `target`. On Windows a reader or a scanner that has it open is in the way for a moment."""
-    for seconds in REPLACE_PAUSES:
+    """Rename over `target`."""
+    _patiently(lambda: os.replace(source, target))
+
+
+def _patiently(operation: Callable[[], None]) -> None:
+    """Do what some systems refuse for a moment, while a reader or a scanner has the file open.
+
+    Raises:
+        PermissionError: it is refused for longer than that.
+    """
+    for seconds in system.here.patience:
         try:
-            os.replace(source, target)
-            return
+            return operation()
         except PermissionError:
             time.sleep(seconds)
-    os.replace(source, target)
+    try:
+        operation()
+    except PermissionError as error:
+        if not system.here.patience:
+            raise
+        why = f"{error.strerror}: another program has it open, or it must not be changed"
+        raise PermissionError(error.errno, why) from error
 
 
 def create_once(path: Path, data: bytes) -> bool:
@@ -324,7 +315,7 @@ def create_once(path: Path, data: bytes) -> bool:
     with storage(path, "written"):
         temporary = write_temporary(path, data, durable=True)
         try:
-            os.link(temporary, path)
+            _patiently(lambda: system.here.publish(temporary, path))
             made = True
         except FileExistsError:
             made = False
@@ -383,7 +374,7 @@ def remove_file(path: Path) -> bool:
     """Remove a file; False if there was none."""
     with storage(path, "removed"):
         try:
-            os.unlink(path)
+            _patiently(lambda: os.unlink(path))
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import SDKError
+from . import system
 from .files import path_exists, read_file, real_folder, storage
 from .ids import check_id, decode_id, encode_id
 
@@ -147,8 +148,8 @@ def agent_folder(workspace: Path, agent: str) -> AgentFolder:
     plain = agents_folder(workspace) / agent
     nameable = os.sep not in agent and "/" not in agent and decode_id(agent) in (None, agent)
     if nameable and plain.is_dir():
-        return AgentFolder(plain, agent)
-    return AgentFolder(agents_folder(workspace) / encode_id(agent), agent)
+        return AgentFolder(system.here.long_path(plain), agent)
+    return AgentFolder(system.here.long_path(agents_folder(workspace) / encode_id(agent)), agent)
 
 
 def agent_folders(workspace: Path) -> list[AgentFolder]:
@@ -158,4 +159,8 @@ def agent_folders(workspace: Path) -> list[AgentFolder]:
         return []
     with storage(folder, "listed"):
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    return [AgentFolder(folder / name, decode_id(name) or name) for name in names if not name.startswith(".")]
+    return [
+        AgentFolder(system.here.long_path(folder / name), decode_id(name) or name)
+        for name in names
+        if not name.startswith(".")
+    ]

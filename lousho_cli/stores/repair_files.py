@@ -11,12 +11,10 @@ from typing import Literal
 
 from ..errors import StorageError
 from ..execution.messages import JsonObject
+from . import system
 from .approvals_reader import decision_data, read_object
 from .aside import keep_aside
 from .files import (
-    CLOEXEC,
-    NOFOLLOW,
-    NONBLOCK,
     PRIVATE_FILE,
     PRIVATE_FOLDER,
     path_exists,
@@ -97,7 +95,7 @@ def approval_of(content: JsonObject) -> object:
 
 def _set_mode(path: Path, mode: int) -> None:
     try:
-        fd = os.open(path, os.O_RDONLY | NOFOLLOW | CLOEXEC | NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | system.here.flags)
     except PermissionError:
         # Its owner may not even read it; it was no link a moment ago.
         os.chmod(path, mode)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..stores import files
+from ..stores import files, system
 from .file_operations import (
     Allocate,
     CreateFile,
@@ -48,11 +48,17 @@ def record_files(root: Path) -> Iterator[FileRecording]:
     # What is recorded is a process of its own, which knows nothing yet.
     vars(files)["_synced_folders"].clear()
     real = vars(files)["os"]
-    setattr(files, "os", recorder.double(real))  # noqa: B010
+    _use(recorder.double(real))
     try:
         yield recorder.recording
     finally:
-        setattr(files, "os", real)  # noqa: B010
+        _use(real)
+
+
+def _use(double: Any) -> None:
+    """Let the file store make its calls to `double` in place of `os`."""
+    for module in (files, system):
+        setattr(module, "os", double)  # noqa: B010
 
 
 Buffer = bytes | bytearray | memoryview

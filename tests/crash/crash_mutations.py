@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from lousho_cli.stores import file, file_approvals, file_session, files, journal, lease, reader, writer
+from lousho_cli.stores import (
+    compaction,
+    file,
+    file_approvals,
+    file_session,
+    files,
+    journal,
+    lease,
+    prune_file,
+    reader,
+    writer,
+)
 from lousho_cli.stores.files import sync_folder
 from lousho_cli.stores.trail import Trail
 
@@ -65,6 +76,7 @@ async def _history_first(session: Any, record: Any) -> Any:
 _SAVE = file_session.FileSession.save
 _APPEND = writer.JournalWriter.append
 _REPLACE = files.replace_file
+_WRITE_TEMPORARY = files.write_temporary
 _ADD = Trail.add
 
 
@@ -80,6 +92,10 @@ def _late_decision(self: Any, line: bytes) -> None:
 
 def _replaced_at_once(path: Path, data: bytes, **_: object) -> None:
     _REPLACE(path, data, durable=False)
+
+
+def _not_waiting(path: Path, data: bytes, durable: bool) -> Path:
+    return _WRITE_TEMPORARY(path, data, durable=False)
 
 
 def _overwriting(path: Path, data: bytes) -> bool:
@@ -120,7 +136,7 @@ def _only_folder(*names: str) -> Callable[[Path], None]:
 
 
 def _folders_forgotten(*names: str) -> tuple[Patch, ...]:
-    modules: Iterable[Any] = (files, writer, file)
+    modules: Iterable[Any] = (files, writer, file, prune_file)
     return tuple(_patch(module, "sync_folder", _only_folder(*names)) for module in modules)
 
 
@@ -212,7 +228,14 @@ MUTATIONS = (
     Mutation(
         "a deletion waits for the disk",
         "a deletion, and the name taken again",
-        (_patch(file, "sync_folder", _nothing),),
+        (_patch(prune_file, "sync_folder", _nothing),),
+        "saves",
+        slow=True,
+    ),
+    Mutation(
+        "a compacted journal is on the disk before it replaces the other one",
+        "a compacted journal, between runs and before an approval",
+        (_patch(compaction, "write_temporary", _not_waiting),),
         "saves",
         slow=True,
     ),

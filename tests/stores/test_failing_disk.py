@@ -15,7 +15,7 @@ from store_bench import TWO_STEPS, Bench, calls, sealed, texts
 
 from lousho_cli import ApprovalDecision
 from lousho_cli.errors import SDKError, StorageError
-from lousho_cli.stores import files, history_file, writer
+from lousho_cli.stores import files, history_file, system, writer
 
 STORAGE = "LOUSHO_STORAGE_FAILED"
 OPERATIONS = (
@@ -44,7 +44,7 @@ class Disk:
         for name in OPERATIONS:
             if hasattr(os, name):
                 setattr(double, name, self._wrapped(name))
-        for module in (files, writer):
+        for module in (files, system, writer):
             monkeypatch.setattr(module, "os", double)
         # Which calls a run makes must not hang on the machine's speed.
         monkeypatch.setattr(history_file, "SHARED_SECONDS", 3600.0)
@@ -285,15 +285,6 @@ def test_a_short_write_is_completed_and_half_a_write_is_taken_back(
     assert whole.endswith(b"\n")
     went_on(bench)
     assert bench.journal().read_bytes().startswith(whole)
-
-
-def test_f45_a_replacement_that_fails_twice_is_tried_again(tmp_path: Path, disk: Disk) -> None:
-    bench = bench_with_folder(tmp_path)
-    disk.error = errno.EACCES
-    disk.fails = lambda n, name, target: name == "replace" and len(disk.failed) < 2
-    assert bench.run().finish_reason == "stop"
-    assert len(disk.failed) == 2
-    assert not litter(bench)
 
 
 def test_a_resume_that_cannot_write_changes_nothing(tmp_path: Path, disk: Disk) -> None:
