@@ -15,12 +15,13 @@ from lousho_cli.stores import (
     compaction,
     file,
     file_approvals,
+    file_fork,
     file_session,
     files,
     journal,
     lease,
     prune_file,
-    reader,
+    saves_reader,
     writer,
 )
 from lousho_cli.stores.files import sync_folder
@@ -76,6 +77,7 @@ async def _history_first(session: Any, record: Any) -> Any:
 _SAVE = file_session.FileSession.save
 _APPEND = writer.JournalWriter.append
 _REPLACE = files.replace_file
+_REPLACE_BY = files.replace_file_by
 _WRITE_TEMPORARY = files.write_temporary
 _ADD = Trail.add
 
@@ -92,6 +94,10 @@ def _late_decision(self: Any, line: bytes) -> None:
 
 def _replaced_at_once(path: Path, data: bytes, **_: object) -> None:
     _REPLACE(path, data, durable=False)
+
+
+def _forked_at_once(path: Path, parts: Iterable[bytes | memoryview], **_: object) -> int:
+    return _REPLACE_BY(path, parts, durable=False)
 
 
 def _not_waiting(path: Path, data: bytes, durable: bool) -> Path:
@@ -196,7 +202,7 @@ MUTATIONS = (
         "a record counts only with its checksum",
         "a long text",
         (_patch(journal, "is_sealed", _unsealed),),
-        "opens",
+        "saves",
         slow=True,
     ),
     Mutation(
@@ -208,7 +214,7 @@ MUTATIONS = (
     Mutation(
         "the history file counts only with its checksum",
         "a rejection and an approval with other arguments",
-        (_patch(reader, "parse_history", json.loads),),
+        (_patch(saves_reader, "parse_history", json.loads),),
         "history shown",
         slow=True,
     ),
@@ -221,7 +227,7 @@ MUTATIONS = (
     Mutation(
         "a fork waits for the disk",
         "forks, and the deletion of their parent",
-        (_patch(file, "replace_file", _replaced_at_once),),
+        (_patch(file_fork, "replace_file_by", _forked_at_once),),
         "saves",
         slow=True,
     ),
