@@ -35,6 +35,7 @@ def dying_at_the_sync_of(folder: Path) -> Iterator[None]:
     with (
         mock.patch.object(files, "sync_folder", sync),
         mock.patch("lousho_cli.stores.file.sync_folder", sync),
+        mock.patch("lousho_cli.stores.prune_file.sync_folder", sync),
     ):
         try:
             yield

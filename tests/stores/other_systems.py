@@ -74,6 +74,5 @@ class Windows(OtherSystem):
         return os.open(path, flags, mode)
 
     def _rename(self, source: Path, target: Path) -> None:
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, "Cannot create a file when that file already exists")
-        source.rename(target)
+        os.link(source, target)
+        source.unlink()

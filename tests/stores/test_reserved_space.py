@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from store_bench import Bench, python
 from lousho_cli.errors import SessionBusyError
 from lousho_cli.execution.messages import MessageData
 from lousho_cli.execution.state import Record
+from lousho_cli.stores import system
 from lousho_cli.stores.writer import JournalWriter
 
 reserves = pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="reserves nothing on this system")
@@ -110,8 +113,10 @@ def test_a_session_that_was_closed_saves_no_more(bench: Bench) -> None:
 
 
 def test_a_system_that_reserves_nothing_is_as_good(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("posix_fallocate", "pwrite", "pread"):
-        monkeypatch.delattr(os, name, raising=False)
+    def refused(fd: int, start: int, length: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(system, "here", replace(system.here, reserve=refused))
     bench.run()
     assert tail(bench.journal()) == 0
     assert bench.loaded().status == "finished"
