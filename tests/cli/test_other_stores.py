@@ -43,9 +43,12 @@ TOOLS = """
 
     @tool
     def brief() -> str:
-        "Slow enough to be met."
+        "Runs until it is let go."
         note("brief")
-        time.sleep(2.5)
+        for _ in range(3000):
+            if "go-on" in LEDGER.read_text():
+                break
+            time.sleep(0.02)
         return "done"
 
     @tool
@@ -292,9 +295,12 @@ def test_a_session_that_is_being_run_is_busy(store: str, bot: ScriptedWorkspace)
     assert refused.returncode == 5
     assert str(runner.pid) in refused.stderr
     assert bot.json("history", "s")["entries"][0]["status"] == "in-progress"
-    waited = bot.run("resume", "s", "--wait", "20")
-    assert (waited.returncode, waited.stderr) == (0, "nothing to resume: session s is finished\n")
+    waiting = bot.start("resume", "s", "--wait", "50")
+    with bot.ledger.open("a") as ledger:
+        ledger.write("go-on\n")
     assert runner.communicate()[0] == "all done\n"
+    assert waiting.communicate()[1] == "nothing to resume: session s is finished\n"
+    assert waiting.returncode == 0
 
 
 @posix
