@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import SessionBusyError, StorageError
 from ..execution.state import State, base_of
 from .check_history import read_history_content
-from .files import move_over, open_file, storage, sync_folder, write_temporary
+from .files import move_over, open_file, remove_file, storage, sync_folder, write_temporary
 from .folder import AgentFolder
 from .history_file import HistoryFile
 from .journal import record_line
@@ -92,8 +92,8 @@ class _Found:
                     raise SessionBusyError(f"session {self.session_id!r} was taken over by another runner")
                 move_over(temporary, path)
             except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
+                with suppress(StorageError):
+                    remove_file(temporary)
                 raise
             sync_folder(path.parent)
         parent = self.journal.header.parent if self.journal.header else None

@@ -7,7 +7,7 @@ at their newest. A write is torn at every byte at the point right after it, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
@@ -46,8 +46,9 @@ def states_at(recording: FileRecording, cut: int, torn: Torn = "bytes") -> Itera
     for operation in recording.operations[:cut]:
         disk.apply(operation)
     known = tuple(each.what for each in recording.operations[:cut] if isinstance(each, Mark))
+    paths = sorted(disk.names, key=lambda each: each.count("/"))
     for choice in _Choices(disk, torn).all():
-        yield _state(disk, cut, known, choice)
+        yield _state(disk, paths, cut, known, choice)
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,13 @@ class _Choices:
             yield self._oldest.but(_Choice(named, {inode: form}))
 
 
-def _state(disk: Disk, cut: int, known: tuple[object, ...], choice: _Choice) -> DiskState:
+def _state(
+    disk: Disk, paths: Sequence[str], cut: int, known: tuple[object, ...], choice: _Choice
+) -> DiskState:
     folders: list[str] = []
     files: dict[str, bytes] = {}
     there = {"."}
-    for path in sorted(disk.names, key=lambda each: each.count("/")):
+    for path in paths:
         name = disk.names[path]
         what = choice.names.get(path, name.now)
         if what is None or parent_of(path) not in there:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
 
+import pytest
 from crash_facts import (
     Data,
     Decided,
@@ -29,17 +33,26 @@ from crash_facts import (
 )
 from crash_talk import LEAD, Step, Talk, json_of
 
-from lousho_cli import FileStore, StoredApproval
+from lousho_cli import FileStore, StorageError, StoredApproval
 from lousho_cli.stores import history_file
 from lousho_cli.stores.file import FileCheckpoints
 from lousho_cli.stores.folder import AgentFolder
-from lousho_cli.stores.journal_fold import read_journal
-from lousho_cli.stores.saves_reader import read_history
+from lousho_cli.stores.reader import load_journal, session_summary
+from lousho_cli.stores.saves_reader import read_history, read_index
 from lousho_cli.testing import DiskState, FileRecording, disk_states, record_files
 from lousho_cli.testing.disk import Torn
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 AT_MOST_ONCE = ("gated", "risky", "once")
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder for the disk states, in memory where that is possible: thousands are made and removed."""
+    memory = Path("/dev/shm")
+    home = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=home, prefix="disk-states-") as folder:
+        yield Path(folder)
 
 
 class Lost(AssertionError):
@@ -113,42 +126,33 @@ async def _take(steps: Sequence[Step], first: int, talk: Talk, note: Callable[[o
 
 @dataclass
 class Count:
-    """How many disk states were opened and looked at, and from how many of them the run went on."""
+    """How many disk states were opened, and how many of them a store could tell apart."""
 
     states: int = 0
-    resumed: int = 0
+    different: int = 0
 
     def __str__(self) -> str:
-        return f"{self.states} disk states, {self.resumed} of them resumed to the end"
+        return f"{self.states} disk states, {self.different} of them different to a reader"
 
 
-def explore(
-    played: Played,
-    scratch: Path,
-    torn: Torn = "bytes",
-    *,
-    every: int = 1,
-    again: int = 0,
-    all_resumed: bool = False,
-) -> Count:
+def explore(played: Played, scratch: Path, torn: Torn = "bytes", *, every: int = 1, again: int = 0) -> Count:
     """Check the disk states of a recording.
 
-    Each is opened and looked at. States that differ only in what a store must not look at (which bytes the
-    torn end of a file has, what temporary files and the holder's file hold) are resumed once, with the most
-    that was known of them.
+    Each is opened. Those that read the same (which differ in the bytes of a torn end, or in temporary files)
+    are looked at closely, and gone on from, once, with the most that was known of them.
 
     Args:
         scratch: a folder for them.
         every: look at each n-th of them only.
         again: how many power cuts may hit the recovery itself; of its states one in 20 is looked at.
-        all_resumed: resume from each state by itself.
 
     Raises:
         Lost: a state does not hold what it must.
     """
     count = Count()
-    seen: set[object] = set()
+    seen: set[bytes] = set()
     with asyncio.Runner() as runner:
+        run = runner.get_loop().run_until_complete
         for number, state in enumerate(disk_states(played.recording, torn)):
             if number % every:
                 continue
@@ -157,17 +161,17 @@ def explore(
             folder.mkdir(parents=True)
             try:
                 state.write_to(folder)
-                known = (*played.base, *state.known)
-                loaded = _Look(played, known, folder, runner.run).all()
-                kind = _kind(state, folder)
-                if all_resumed or kind not in seen:
-                    seen.add(kind)
-                    count.resumed += 1
-                    recovered = _Recovery(played, known, folder, loaded).go(runner.run)
-                    if again and count.resumed % 5 == 0:
+                reading = _reading(state, folder, played.story.limit)
+                if reading is None or reading not in seen:
+                    seen.update(filter(None, [reading]))
+                    count.different += 1
+                    known = (*played.base, *state.known)
+                    loaded = run(_Look(played, known, folder).all())
+                    recovered = _Recovery(played, known, folder, loaded).go(run)
+                    if again and count.different % 5 == 0:
                         after = explore(recovered, scratch, "sectors", every=20, again=again - 1)
                         count.states += after.states
-                        count.resumed += after.resumed
+                        count.different += after.different
             except Exception as error:
                 shown = {path: len(content) for path, content in state.files.items()}
                 error.add_note(f"{played.scenario.name}: cut {state.cut}, state {number}: {shown}")
@@ -177,43 +181,50 @@ def explore(
     return count
 
 
-def _kind(state: DiskState, folder: Path) -> object:
-    """The same for states in which a store finds the same."""
-    found: list[object] = []
+def _reading(state: DiskState, folder: Path, limit: int) -> bytes | None:
+    """The same for states that read the same; None if something cannot be read."""
+    files = AgentFolder(folder / "agents" / LEAD, LEAD)
+    found = hashlib.blake2b(repr(state.folders).encode())
     for path, content in sorted(state.files.items()):
         if path.endswith(".jsonl"):
             session = Path(path).stem
-            end = read_journal(folder / path, content, session, 1).end
-            found.append((path, content[:end], end < len(content)))
+            try:
+                end = load_journal(files, session, 1).end
+                ends = session_summary(files, session)
+                index = read_index(files, session, limit)
+            except StorageError:
+                return None
+            found.update(f"{path} {end} {end < len(content)} {ends} {index}".encode())
+            found.update(content[:end])
         elif path.endswith(".json") and "/locks/" not in path:
-            found.append((path, content if content.endswith(b"}\n") else None))
-    return state.folders, tuple(found)
+            found.update(path.encode())
+            found.update(content if content.endswith(b"}\n") else b"damaged")
+    return found.digest()
 
 
 class _Look:
     """What an opened state must hold."""
 
-    def __init__(self, played: Played, known: Known, folder: Path, run: Run) -> None:
+    def __init__(self, played: Played, known: Known, folder: Path) -> None:
         self.story = played.story
         self.known = known
         self.folder = folder
         self.store = FileStore(folder, LEAD, played.story.limit)
-        self.run = run
         self.files = AgentFolder(folder / "agents" / LEAD, LEAD)
 
-    def all(self) -> dict[str, int]:
+    async def all(self) -> dict[str, int]:
         """Look at everything; returns which save of each session is the newest there."""
-        loaded = self.saves()
-        self.histories(loaded)
-        self.decisions(loaded)
+        loaded = await self.saves()
+        await self.histories(loaded)
+        await self.decisions(loaded)
         self.acts(loaded)
         return loaded
 
-    def saves(self) -> dict[str, int]:
+    async def saves(self) -> dict[str, int]:
         """Each session is as its last returned save left it, or as the next one; returns which that is."""
         loaded = {}
         for session, promised in self.story.promised(self.known).items():
-            found = self.run(_opened(self.store.checkpoints, session))
+            found = await _opened(self.store.checkpoints, session)
             saves = self.story.saves[session]
             for number in (promised + 1, promised):
                 wanted = saves[number - 1].checkpoint if 0 < number <= len(saves) else None
@@ -225,10 +236,10 @@ class _Look:
                 fail("saves", f"{session}: {promised} saves had returned, found is {seq}")
         return loaded
 
-    def histories(self, loaded: dict[str, int]) -> None:
+    async def histories(self, loaded: dict[str, int]) -> None:
         for session, number in loaded.items():
             wanted = self.story.saves[session][number - 1].history if number else ()
-            found = self.run(self.store.checkpoints.history(session))
+            found = await self.store.checkpoints.history(session)
             if [(each.seq, each.step, each.status, each.saved_at) for each in found] != list(wanted):
                 fail("history", f"{session}: {[each.seq for each in found]}, not {wanted}")
             shown = read_history(self.files, session, self.story.limit)
@@ -248,7 +259,7 @@ class _Look:
         if not known.issuperset(listed):
             fail("index", f"{session}: the history file lists {listed}, the journal holds {sorted(known)}")
 
-    def decisions(self, loaded: dict[str, int]) -> None:
+    async def decisions(self, loaded: dict[str, int]) -> None:
         """A decision that was recorded is there, or was taken up; what waits can be found."""
         waiting = {}
         for session, number in loaded.items():
@@ -257,19 +268,19 @@ class _Look:
                 waiting[checkpoint["engine"]["approval"]["id"]] = session
         for fact in self.known:
             if isinstance(fact, Decided):
-                held = self._approval(fact.approval)
+                held = await self._approval(fact.approval)
                 if fact.approval not in waiting:
                     continue
                 if held is None or held.decision is None or held.decision.approved != fact.approved:
                     fail("decisions", f"the decision on {fact.approval} is lost")
-        listed = self.run(self.store.approvals.list(status=None))
+        listed = await self.store.approvals.list(status=None)
         missing = waiting.keys() - {each.pending.id for each in listed}
         if missing:
             fail("requests", f"nobody can see that {missing} wait")
 
-    def _approval(self, approval_id: str) -> StoredApproval | None:
+    async def _approval(self, approval_id: str) -> StoredApproval | None:
         try:
-            found: StoredApproval | None = self.run(self.store.approvals.get(approval_id))
+            found: StoredApproval | None = await self.store.approvals.get(approval_id)
         except Exception as error:
             fail("approvals", f"{approval_id} cannot be read: {error}", error)
         return found
@@ -279,11 +290,11 @@ class _Look:
         for fact in self.known:
             if not isinstance(fact, Ran) or fact.session not in loaded:
                 continue
-            saves = [save.checkpoint for save in self.story.saves[fact.session][: loaded[fact.session]]]
-            texts = any(f'"{fact.call}"' in json.dumps(each) for each in saves)
+            saves = self.story.saves[fact.session][: loaded[fact.session]]
+            texts = any(f'"{fact.call}"' in each.text for each in saves)
             if not texts:
                 fail("acts", f"{fact.tool} ran, and the turn that asked for it is lost")
-            marked = any(fact.call in started_in(each) | results_in(each) for each in saves)
+            marked = any(fact.call in each.started or fact.call in each.results for each in saves)
             if fact.tool.startswith(AT_MOST_ONCE) and not marked:
                 fail("acts", f"{fact.tool} ran, and nothing says so")
 
@@ -316,6 +327,7 @@ class _Recovery:
         story = self.played.story.up_to(self.loaded)
         with record_files(self.folder) as recording, each_save_replaces_the_history_file():
             talk = Talk(self.folder, dict(scenario.scripts), story, recording.mark, told=told)
+            run(self._count_granted(talk))
             try:
                 run(_take(scenario.steps, first, talk, recording.mark))
             except Lost:
@@ -328,6 +340,15 @@ class _Recovery:
         base = [fact for fact in self.known if not isinstance(fact, Saved)]
         base += [Saved(name, number) for name, number in self.loaded.items()]
         return Played(scenario, story, recording, self.played.end, tuple(base))
+
+    async def _count_granted(self, talk: Talk) -> None:
+        """A human may have let an interrupted call run again just before the power went."""
+        for session, checkpoint in self.checkpoints.items():
+            asked = checkpoint["engine"].get("approval") if checkpoint is not None else None
+            if asked is not None and asked["kind"] == "interrupted":
+                held = await talk.approvals.get(asked["id"])
+                granted = held is not None and held.decision is not None and held.decision.approved
+                talk.repeats[session, asked["toolCallId"]] += granted
 
     def _turns(self, talk: Talk) -> None:
         """No turn that is on the disk is asked for again, none twice, and each request is valid."""

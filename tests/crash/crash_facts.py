@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Data = dict[str, Any]
@@ -67,6 +69,18 @@ class Save:
     kind: str
     checkpoint: Data | None
     history: tuple[tuple[int, int, str, str], ...]
+
+    @cached_property
+    def results(self) -> set[str]:
+        return results_in(self.checkpoint)
+
+    @cached_property
+    def started(self) -> set[str]:
+        return started_in(self.checkpoint)
+
+    @cached_property
+    def text(self) -> str:
+        return json.dumps(self.checkpoint)
 
 
 @dataclass

@@ -38,7 +38,7 @@ class Mutation:
         name: the guarantee that is broken.
         scenario: the conversation that shows it.
         patches: what breaks it.
-        seen_by: the check that must fail.
+        seen_by: the check that must fail, or either of two, whichever state comes first.
         slow: whether many states have to be looked at before one shows it.
     """
 
@@ -155,7 +155,7 @@ MUTATIONS = (
         "a new journal waits for the disk",
         TOOL,
         (_patch(writer, "full_sync", _nothing),),
-        "saves",
+        "opens or saves",
         slow=True,
     ),
     Mutation(
@@ -202,7 +202,7 @@ MUTATIONS = (
         "a record counts only with its checksum",
         "a long text",
         (_patch(journal, "is_sealed", _unsealed),),
-        "saves",
+        "opens or saves",
         slow=True,
     ),
     Mutation(
@@ -213,7 +213,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the history file counts only with its checksum",
-        "a rejection and an approval with other arguments",
+        "many saves",
         (_patch(saves_reader, "parse_history", json.loads),),
         "history shown",
         slow=True,
@@ -242,7 +242,7 @@ MUTATIONS = (
         "a compacted journal is on the disk before it replaces the other one",
         "a compacted journal, between runs and before an approval",
         (_patch(compaction, "write_temporary", _not_waiting),),
-        "saves",
+        "opens or saves",
         slow=True,
     ),
     Mutation(

@@ -107,5 +107,6 @@ SCENARIOS = [
         {LEAD: [turn(call("gated_pay")), "done"]},
     ),
     Scenario("a runner that lost its session", [LoseSession("go")], {LEAD: [turn(call("a")), "done"]}),
+    Scenario("many saves", [Say("go")], {LEAD: [*(turn(call("a", f"call_a{n}")) for n in range(7)), "done"]}),
     Scenario("a long text", [Say("x" * 1600), Say("more")], {LEAD: ["y" * 1200, "done"]}),
 ]
