@@ -15,7 +15,7 @@ from lousho_cli import Agent, AgentExecutor, FileStore, tool
 from lousho_cli.errors import StorageError
 from lousho_cli.execution.session import OpenSession
 from lousho_cli.execution.state import Record
-from lousho_cli.stores import files, writer
+from lousho_cli.stores import files, system, writer
 from lousho_cli.testing import ScriptedModel
 
 PAGE = 4096
@@ -43,7 +43,7 @@ class ForgetfulDisk:
         double = SimpleNamespace(**vars(os))
         for name in ("open", "close", "write", "pwrite", "ftruncate", "fsync", "fdatasync", "unlink"):
             setattr(double, name, getattr(self, name))
-        for module in (files, writer):
+        for module in (files, system, writer):
             monkeypatch.setattr(module, "os", double)
 
     def open(self, path: Path, flags: int, mode: int = 0o777) -> int:
