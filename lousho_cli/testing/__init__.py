@@ -25,18 +25,26 @@ in.
 
 `record_replay` keeps a real model's answers in a file and plays them from then on.
 
-    with record_replay("cassettes/tea.json", provider="openai:gpt-5-mini") as model:
-        assert "tea" in create_agent(provider=model).send_sync("Tea?").text
+    from lousho_cli.testing import record_replay
+
+    def test_tea():
+        with record_replay("cassettes/tea.json", provider="openai:gpt-5-mini") as model:
+            assert "tea" in create_agent(provider=model).send_sync("Tea?").text
 
 The suites need pytest, and no plugin of it; nothing else here does.
 
 `record_files` records what file stores do on the disk, and `disk_states` makes of that every state in which a
 power cut may leave it:
 
-    with record_files(root) as recording:
-        create_agent(provider=model, store=FileStore(root)).send_sync("Tea?", session_id="s")
-    for state in disk_states(recording):
-        state.write_to(new_folder)
+    from lousho_cli import FileStore
+    from lousho_cli.testing import disk_states, record_files
+
+    def test_no_power_cut_loses_the_bot(tmp_path):
+        with record_files(tmp_path / "before") as recording:
+            agent = create_agent(provider=ScriptedModel(["Tea."]), store=FileStore(tmp_path / "before"))
+            agent.send_sync("Tea?", session_id="s")
+        for number, state in enumerate(disk_states(recording)):
+            state.write_to(tmp_path / str(number))
 """
 
 from __future__ import annotations
