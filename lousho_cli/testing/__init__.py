@@ -39,9 +39,11 @@ power cut may leave it:
     from lousho_cli import FileStore
     from lousho_cli.testing import disk_states, record_files
 
-    def test_no_power_cut_loses_the_bot(tmp_path):
-        with record_files(tmp_path / "before") as recording:
-            agent = create_agent(provider=ScriptedModel(["Tea."]), store=FileStore(tmp_path / "before"))
+    def test_a_power_cut_leaves_the_bot_whole(tmp_path):
+        root = tmp_path / "before"
+        root.mkdir()
+        with record_files(root) as recording:
+            agent = create_agent(provider=ScriptedModel(["Tea."]), store=FileStore(root))
             agent.send_sync("Tea?", session_id="s")
         for number, state in enumerate(disk_states(recording)):
             state.write_to(tmp_path / str(number))

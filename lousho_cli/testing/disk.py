@@ -60,7 +60,8 @@ class DiskState:
     files: dict[str, bytes]
 
     def write_to(self, root: Path) -> None:
-        """Make the state real, in an empty folder."""
+        """Make the state real, in a folder that is empty or not there yet."""
+        root.mkdir(0o700, parents=True, exist_ok=True)
         for folder in self.folders:
             (root / folder).mkdir(0o700)
         for path, content in self.files.items():
