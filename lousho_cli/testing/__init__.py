@@ -39,7 +39,7 @@ power cut may leave it:
     from lousho_cli import FileStore
     from lousho_cli.testing import disk_states, record_files
 
-    def test_a_power_cut_leaves_the_bot_whole(tmp_path):
+    def test_a_power_cut_leaves_it_whole(tmp_path):
         root = tmp_path / "before"
         root.mkdir()
         with record_files(root) as recording:
