@@ -14,8 +14,9 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 
 from ..errors import StorageError
 from . import system
@@ -167,7 +168,11 @@ class OpenFile:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        status = os.fstat(fd)
+        try:
+            status = os.fstat(fd)
+        except BaseException:
+            os.close(fd)
+            raise
         self.size = status.st_size
         self.identity = (status.st_dev, status.st_ino)
 
@@ -175,30 +180,45 @@ class OpenFile:
         """Up to `length` bytes from `offset` on; fewer only at the end of the file."""
         return read_at(self._fd, offset, length)
 
+    def close(self) -> None:
+        os.close(self._fd)
+
 
 def read_at(fd: int, offset: int, length: int) -> bytes:
     """What every reading of stored data ends in."""
     return system.here.read_at(fd, offset, length)
 
 
-@contextmanager
-def open_file(path: Path) -> Iterator[OpenFile | None]:
+class _Opening:
+    """Written out, as a list of sessions opens a file for each: a generator would take twice as long."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: OpenFile | None = None
+
+    def __enter__(self) -> OpenFile | None:
+        try:
+            self._file = OpenFile(open_regular(self._path, os.O_RDONLY))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise storage_error(self._path, "read", error) from error
+        return self._file
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+        if isinstance(error, OSError):
+            raise storage_error(self._path, "read", error) from error
+        if isinstance(error, MemoryError):
+            raise StorageError(f"{self._path} is too large to read") from None
+
+
+def open_file(path: Path) -> AbstractContextManager[OpenFile | None]:
     """A file to read from; None if there is none."""
-    try:
-        with storage(path, "read"):
-            try:
-                fd = open_regular(path, os.O_RDONLY)
-            except (FileNotFoundError, NotADirectoryError):
-                fd = -1
-            if fd < 0:
-                yield None
-                return
-            try:
-                yield OpenFile(fd)
-            finally:
-                os.close(fd)
-    except MemoryError:
-        raise StorageError(f"{path} is too large to read") from None
+    return _Opening(path)
 
 
 def read_file(path: Path) -> bytes | None:

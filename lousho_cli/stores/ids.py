@@ -22,6 +22,8 @@ MAX_NAME_LENGTH = 160
 
 _READABLE_PREFIX = 80
 _KEPT = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
+_PLAIN = re.compile(r"[a-z0-9_-](?:[a-z0-9._-]{0,158}[a-z0-9_-])?")
+"""Ids that are their own file names, unless they are reserved."""
 _RESERVED_ON_WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 
@@ -57,6 +59,8 @@ def encode_id(id: str) -> str:
     Raises:
         ConfigurationError: `id` is not one (see `check_id`).
     """
+    if _is_plain(id):
+        return id
     check_id(id)
     parts = [_encode_character(character) for character in id]
     for end in (0, -1):
@@ -72,12 +76,18 @@ def encode_id(id: str) -> str:
 
 def decode_id(name: str) -> str | None:
     """The id that `encode_id` turned into `name`, or None if it is hashed or is not one of its names."""
+    if _is_plain(name):
+        return name
     unfolded = re.sub(r"\+([a-z])", lambda match: match[1].upper(), name)
     try:
         id = unquote_to_bytes(unfolded).decode()
     except UnicodeError:
         return None
     return id if _problem(id) is None and encode_id(id) == name else None
+
+
+def _is_plain(id: str) -> bool:
+    return _PLAIN.fullmatch(id) is not None and not _RESERVED_ON_WINDOWS.match(id)
 
 
 def _problem(id: str) -> str | None:

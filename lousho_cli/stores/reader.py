@@ -116,6 +116,7 @@ def is_name_taken(folder: AgentFolder, session_id: str) -> bool:
 
 def session_summary(folder: AgentFolder, session_id: str) -> SessionSummary | None:
     """One session, reading only the two ends of its file; None if there is none."""
+    real_folder(folder.checkpoints)
     found = summary(folder.journal(session_id), folder.agent, session_id)
     if found is not None or folder.legacy_checkpoint(session_id) is None:
         return found
@@ -169,13 +170,13 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
     if ends is None:
         return None
     header, record = ends
-    known = session_id or decode_id(path.stem)
     if header is None or record is None or not _is_named(header, path, session_id):
         # Torn before its first save, written by a newer version, or damaged: reading all of it tells.
+        known = session_id or decode_id(path.stem) or path.stem
         with open_file(path) as file:
             if file is None:
                 return None
-            journal = fold_journal(path, file.read, known or path.stem, 0)
+            journal = fold_journal(path, file.read, known, 0)
             return _whole(_not_emptied(path, journal), agent)
     if record.kind == "delete" or _is_unfinished_fork(header, record):
         return None
@@ -187,11 +188,13 @@ def summary(path: Path, agent: str, session_id: str | None = None) -> SessionSum
 
 def _ends(path: Path) -> tuple[Header | None, Record | None] | None:
     """The first and the last valid line of a journal; None if there is no file."""
-    real_folder(path.parent)
     with open_file(path) as file:
         if file is None:
             return None
-        header = parse_header(file.read(0, _HEADER_BYTES).split(b"\n", 1)[0])
+        start = file.read(0, _HEADER_BYTES)
+        header = parse_header(start.split(b"\n", 1)[0])
+        if file.size <= len(start):
+            return header, last_record(lambda offset, length: start[offset : offset + length], len(start))
         return header, last_record(file.read, file.size)
 
 
