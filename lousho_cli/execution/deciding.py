@@ -14,7 +14,7 @@ from .approval import expired_decision, has_expired, how, os_user
 from .entry import Entry, Options
 from .protocols import ApprovalStore, CheckpointStore, Provider, StoredApproval
 from .records import ApprovalDecision, ExecutionResult, PendingApproval
-from .session import OpenSession, UnstoredSession, open_session, stored_state
+from .session import OpenSession, Seen, UnstoredSession, look_at, open_session, stored_state
 from .state import State
 from .tools import ToolRegistry
 from .triggers import reached
@@ -33,7 +33,8 @@ async def decide_and_resume(
     """See `resume_after_approval`."""
     wanted = parse_decision(decision)
     stored = await find_open(approvals, wanted)
-    state = await waiting_state(stored, checkpoints)
+    seen = await waiting_session(stored, checkpoints)
+    state = seen.state
     wait = float(options.pop("wait", 0.0))
     agent = options.pop("agent", None)
     if agent is None:
@@ -73,7 +74,8 @@ async def record_decision(
     """
     wanted = parse_decision(decision)
     stored = await find_open(approvals, wanted)
-    state = await waiting_state(stored, checkpoints)
+    seen = await waiting_session(stored, checkpoints)
+    state = seen.state
     if agent is None or provider is None:
         return await decide(wanted, state, approvals, None)
     async with _entry(agent, None, provider, approvals, {"on_agent_drift": on_agent_drift}) as entry:
@@ -144,8 +146,8 @@ def settled(stored: StoredApproval) -> NotFoundError:
     return NotFoundError(text, code="LOUSHO_APPROVAL_NOT_FOUND", hint="lousho approvals lists what waits")
 
 
-async def waiting_state(stored: StoredApproval, checkpoints: CheckpointStore | None) -> State:
-    """The state of the session that waits for this very approval.
+async def waiting_session(stored: StoredApproval, checkpoints: CheckpointStore | None) -> Seen:
+    """The session that waits for this very approval.
 
     Raises:
         NotFoundError: the session does not wait for it (any more).
@@ -159,10 +161,9 @@ async def waiting_state(stored: StoredApproval, checkpoints: CheckpointStore | N
                 code="LOUSHO_CONFIG_MISSING_CHECKPOINT_STORE",
                 hint="pass checkpoint_store=",
             )
-        return stored_state(snapshot, pending.session_id or "")
-    loaded = await checkpoints.load(pending.session_id)
-    state = stored_state(loaded, pending.session_id) if loaded is not None else State(pending.session_id)
-    if (state.approval or {}).get("id") != pending.id:
+        return Seen(stored_state(snapshot, pending.session_id or ""))
+    seen = await look_at(checkpoints, pending.session_id)
+    if (seen.state.approval or {}).get("id") != pending.id:
         raise (
             settled(stored)
             if stored.decision
@@ -172,7 +173,7 @@ async def waiting_state(stored: StoredApproval, checkpoints: CheckpointStore | N
                 hint="lousho approvals lists what waits",
             )
         )
-    return state
+    return seen
 
 
 async def decide(

@@ -67,6 +67,35 @@ class OpensSessions(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Seen:
+    """A session that was looked at without being held.
+
+    Attributes:
+        state: as it was then.
+        read: what the store has read. As long as it is kept, taking the session need not read it again where
+            nothing has changed since.
+    """
+
+    state: State
+    read: object = None
+
+
+@runtime_checkable
+class LooksAtSessions(Protocol):
+    """A store that need not read a session twice to look at it and then to take it."""
+
+    async def look(self, session_id: str) -> Seen: ...
+
+
+async def look_at(store: CheckpointStore, session_id: str) -> Seen:
+    """A session of any store; one that does not exist is an empty one."""
+    if isinstance(store, LooksAtSessions):
+        return await store.look(session_id)
+    loaded = await store.load(session_id)
+    return Seen(State(session_id) if loaded is None else stored_state(loaded, session_id))
+
+
 def now(later: float = 0.0) -> str:
     """The present instant, or one `later` seconds, UTC, ISO 8601 with microseconds."""
     instant = datetime.now(UTC)

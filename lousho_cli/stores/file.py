@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from ..execution.checkpoint import checkpoint_of, record_of
 from ..execution.fork_stores import Forked, MakeRecord
 from ..execution.kept import KeptSaves
 from ..execution.records import Checkpoint, HistoryEntry
-from ..execution.session import OpenSession, stamp
+from ..execution.session import OpenSession, Seen, stamp
 from ..execution.state import Record
 from .file_approvals import FileApprovals
 from .file_fork import fork_point, write_fork
@@ -46,14 +47,20 @@ class FileCheckpoints:
     def __init__(self, folder: AgentFolder, history_limit: int) -> None:
         self._folder = folder
         self._limit = history_limit
+        # What somebody has read and still keeps.
+        self._seen = WeakValueDictionary[str, Journal]()
 
     async def open_session(self, session_id: str) -> OpenSession:
         lease = Lease(self._folder, session_id)
         try:
-            return FileSession(self._folder, session_id, self._limit, lease)
+            return FileSession(self._folder, session_id, self._limit, lease, self._seen.pop(session_id, None))
         except BaseException:
             lease.release()
             raise
+
+    async def look(self, session_id: str) -> Seen:
+        journal = self._seen[session_id] = self._journal(session_id)
+        return Seen(journal.state, journal)
 
     async def save(self, session_id: str, checkpoint: Checkpoint) -> None:
         session = await self.open_session(session_id)

@@ -12,8 +12,9 @@ from .committers import enter_committers
 from .folder import AgentFolder
 from .history_file import HistoryFile
 from .journal import Header, record_line
+from .journal_fold import Journal
 from .lease import Lease
-from .reader import load_journal
+from .reader import is_unchanged, load_journal
 from .trail import Recent
 from .writer import JournalWriter
 
@@ -24,12 +25,20 @@ class FileSession:
     """A session held by this process.
 
     A save runs to its end, also if the task that asks for it is cancelled meanwhile.
+
+    Args:
+        seen: the journal as it was before the session was held; it is not read again if nothing was added.
     """
 
     suspends = False
 
-    def __init__(self, folder: AgentFolder, session_id: str, limit: int, lease: Lease) -> None:
-        journal = load_journal(folder, session_id, limit)
+    def __init__(
+        self, folder: AgentFolder, session_id: str, limit: int, lease: Lease, seen: Journal | None = None
+    ) -> None:
+        if seen is not None and is_unchanged(folder, session_id, seen):
+            journal = seen
+        else:
+            journal = load_journal(folder, session_id, limit)
         self.state = journal.state
         self.fence = self.state.fence + 1
         self._lease = lease

@@ -17,12 +17,13 @@ from .files import open_file, read_file, real_folder
 from .folder import HISTORY_FOLDER, JOURNAL_SUFFIX, AgentFolder
 from .history_file import listed_saves
 from .ids import decode_id, encode_id
-from .journal import Header, last_record, parse_header
+from .journal import Header, last_record, parse_header, records_before
 from .journal_fold import Journal, fold_journal
 from .trail import Trail
 
 _HEADER_BYTES = 4096
 _LONGEST_HEADER = 64 * 1024
+_BEHIND_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,23 @@ def load_journal(folder: AgentFolder, session_id: str, limit: int) -> Journal:
         if legacy is not None:
             return legacy
     return Journal(None, State(session_id), Trail(limit), 0)
+
+
+def is_unchanged(folder: AgentFolder, session_id: str, journal: Journal) -> bool:
+    """Whether a session's file still ends in the newest save of `journal`, read from it before.
+
+    A journal is only appended to: with the same save at the same place, what is before it is the same.
+    """
+    state, end = journal.state, journal.end
+    if journal.header is None or not journal.whole:
+        return False
+    check_folder(folder)
+    with open_file(folder.journal(session_id)) as file:
+        if file is None or file.read(end, _BEHIND_BYTES).strip(b"\0"):
+            return False
+        newest = next(records_before(file.read, end), None)
+    known = (state.seq, state.saved_at, state.fence)
+    return newest is not None and (newest.seq, newest.at, newest.fence) == known
 
 
 def read_journal_file(folder: AgentFolder, session_id: str) -> bytes | None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from store_bench import Bench, Turns, calls
 
+from lousho_cli import resume_after_approval_sync
 from lousho_cli.errors import NotFoundError, StorageError
 from lousho_cli.execution import codec
+from lousho_cli.execution.triggers import watching
 from lousho_cli.stores import files, journal
 from lousho_cli.stores.history_file import history_bytes
 from lousho_cli.stores.saves_reader import read_history, read_kept, read_state
@@ -182,3 +184,40 @@ def test_the_checkpoint_of_a_fork_is_that_of_its_beginning_whatever_became_of_it
     bench.delete("gone")
     with pytest.raises(NotFoundError, match="gone"):
         _ = gone.checkpoint
+
+
+@pytest.fixture
+def paused(tmp_path: Path) -> tuple[Bench, str]:
+    """A session that waits for an approval, and the approval."""
+    bench = Bench(tmp_path)
+    return bench, str(bench.run("s", "go", [calls("echo", step=1), calls("pay", step=2)]).approval_id)
+
+
+def approve(bench: Bench, approval_id: str) -> str:
+    return resume_after_approval_sync(
+        {"id": approval_id, "approved": True}, bench.store.approvals, bench.agent.tools,
+        bench.model([calls("echo", step=1), calls("pay", step=2), "paid"]), {"agent": bench.agent},
+        bench.store.checkpoints,
+    ).text  # fmt: skip
+
+
+def test_an_approval_reads_its_session_once(paused: tuple[Bench, str]) -> None:
+    bench, approval_id = paused
+    saves = bench.state().seq
+    with counting() as counts:
+        assert approve(bench, approval_id) == "paid"
+    # All of them, and the last turn once more, to see that nobody went on meanwhile.
+    assert counts.records <= saves + 3
+
+
+def test_what_was_saved_between_the_look_and_the_lock_is_read(paused: tuple[Bench, str]) -> None:
+    bench, approval_id = paused
+
+    def meanwhile(point: str) -> None:
+        if point == "decision.recorded" and bench.did.count("pay-2") == 0:
+            bench.run("s", None, [calls("echo", step=1), calls("pay", step=2), "paid"])
+
+    with watching(meanwhile), pytest.raises(NotFoundError, match="already approved"):
+        approve(bench, approval_id)
+    assert bench.did.count("pay-2") == 1
+    assert bench.loaded().status == "finished"
