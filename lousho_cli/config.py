@@ -28,6 +28,7 @@ from .toml_file import (
     texts,
     texts_by_name,
     whole_number,
+    yes_or_no,
 )
 
 CONFIG_FILE = "config.toml"
@@ -40,6 +41,7 @@ KEYS: Mapping[str, Key] = {
     "cassette_volatile": texts(),
     "judge": table({"model": text()}),
     "redaction": table({"patterns": texts(), "keys": texts()}),
+    "otel_content": yes_or_no(),
     "store": text(),
 }
 """What a `config.toml` may set. Each key is an environment variable too: `LOUSHO_MAX_STEPS`."""
@@ -88,6 +90,7 @@ class Settings:
         budget: what a run may use up, or None for no limit.
         redaction: what is taken out of all that is stored, besides the usual keys and tokens; None takes
             nothing out but the model's own key.
+        otel_content: whether OpenTelemetry spans hold what was said; None for no.
         store: where sessions are kept: `file`, `sqlite:PATH`, or the URL of a Redis or Valkey server.
         providers: what is set up about the providers of models, by name; the workspace's over the user's.
         sources: where each setting comes from, by its name.
@@ -107,6 +110,7 @@ class Settings:
     cassette_volatile: Sequence[str] | None = None
     budget: Mapping[str, Any] | None = None
     redaction: Mapping[str, Any] | None = None
+    otel_content: bool | None = None
     store: str = field(default="file", repr=False)
     providers: Mapping[str, Server] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)

@@ -46,6 +46,8 @@ class Key:
         """
         if str in self.kinds:
             return self.check(text)
+        if self.kinds == (bool,):
+            return self.check(_SWITCH.get(text.strip().lower()))
         if self.kinds == (int,):
             return self.check(int(text) if re.fullmatch(r"\s*[0-9]{1,9}\s*", text, re.ASCII) else text)
         try:
@@ -53,6 +55,12 @@ class Key:
         except (ValueError, RecursionError):
             raise ValueError(f"{self.expected}, as JSON") from None
         return self.check(value)
+
+
+_SWITCH = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,11 @@ def isolated_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     """An empty home folder, and no key, setting or output preference of the machine. Returns that folder."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith("LOUSHO_") or name.endswith(_MODEL_VARIABLES) or name in _OUTPUT_VARIABLES:
+        if (
+            name.startswith(("LOUSHO_", "OTEL_"))
+            or name.endswith(_MODEL_VARIABLES)
+            or name in _OUTPUT_VARIABLES
+        ):
             monkeypatch.delenv(name)
     for name in _HOME_VARIABLES:
         monkeypatch.setenv(name, str(home))

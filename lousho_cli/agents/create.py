@@ -35,6 +35,7 @@ from ..execution.sync import run_sync
 from ..execution.tools import Tool
 from ..execution.unset import UNSET
 from ..providers.resolve import resolve_model
+from ..telemetry import current_tracing
 from .mcp.settings import servers_of
 from .mcp.toolset import McpToolset
 
@@ -286,7 +287,8 @@ class DurableAgent:
                 "checkpoint_store": self._store.checkpoints,
                 "approval_store": self._store.approvals,
             }
-        return {"agent": self.agent, "provider": self._provider, **stores, **self._options, **options}
+        known = {"agent": self.agent, "provider": self._provider, "tracing": current_tracing()}
+        return {**known, **stores, **self._options, **options}
 
 
 class AgentApprovals:

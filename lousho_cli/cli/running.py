@@ -18,6 +18,8 @@ from ..execution.records import ApprovalDecision, ExecutionResult
 from ..execution.sync import run_sync
 from ..loading import load_from_workspace
 from ..stores.backend import Store
+from ..telemetry import current_tracing
+from ..telemetry.setup import sending_spans
 from ..trust import is_trusted, trust
 from ..workspace import agent_folder, list_agents
 from .cassette import CassetteTape
@@ -81,6 +83,7 @@ class LoadedRun:
             "redaction": self.settings.redaction,
             "on_event": live.observe,
             "cancel": live.interrupts.cancel,
+            "tracing": current_tracing(self.settings.otel_content),
             "wait": self.flags.wait,
         }
 
@@ -198,7 +201,9 @@ Start = Callable[[LoadedRun, Live], Coroutine[Any, Any, ExecutionResult]]
 
 
 def _run(place: Place, agent: str, flags: RunFlags, start: Start) -> int:
-    with private_stdout() as stdout:
+    with private_stdout() as stdout, sending_spans() as missing:
+        if missing is not None:
+            notice(missing)
         try:
             run = load_run(place, agent, flags)
             with run.tape:

@@ -38,6 +38,7 @@ EXTRAS: Mapping[str, Extra] = {
         ("pydantic_ai", "anthropic", "boto3", "google.genai", "groq", "mistralai", "openai"), "all of these"
     ),
     "mcp": Extra(("mcp",), "tools of MCP servers"),
+    "otel": Extra(("opentelemetry.trace",), "OpenTelemetry spans of runs"),
     "redis": Extra(("redis",), "sessions on a Redis or Valkey server"),
     "schema": Extra(("jsonschema",), "answers of a shape that a JSON schema gives"),
 }

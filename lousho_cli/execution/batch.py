@@ -7,6 +7,7 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +75,7 @@ class Batch:
         delegate: runs a sub-agent's call: what came of it, or that it waits inside.
         stop: done when the run is to stop.
         workers: threads for sync tools.
+        context_of: the context a call runs in; None where all run in the current one.
     """
 
     def __init__(
@@ -87,7 +89,9 @@ class Batch:
         delegate: Callable[[PreparedCall], Awaitable[Finished | Paused]],
         stop: asyncio.Future[None],
         workers: Workers,
+        context_of: Callable[[str], Context | None] | None = None,
     ) -> None:
+        self._context_of = context_of
         self._waiting = deque(calls)
         self._running: dict[asyncio.Future[Outcome], _Running] = {}
         self._concurrency = max(1, concurrency)
@@ -165,7 +169,11 @@ class Batch:
         if starting:
             await self._on_start(starting)
         for call in starting:
-            self._launch(call)
+            context = None if self._context_of is None else self._context_of(call.id)
+            if context is None:
+                self._launch(call)
+            else:
+                context.run(self._launch, call)
         if refused:
             await self._finish(refused)
 

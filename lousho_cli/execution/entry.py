@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -35,7 +35,14 @@ from .records import (
     PendingApproval,
     Usage,
 )
-from .redacting import RedactedSession, redact_error, redacted_messages, redacted_observer, redactor_for
+from .redacting import (
+    RedactedSession,
+    redact_error,
+    redacted_messages,
+    redacted_observer,
+    redacted_tracing,
+    redactor_for,
+)
 from .redaction import Redaction
 from .resolution import ResolvedAgent, provider_model, resolve_again, resolve_new
 from .run import Run, Settings
@@ -43,6 +50,7 @@ from .session import NestedSession, OpenSession, to_the_end
 from .state import Record, State
 from .tools import ToolRegistry
 from .toolsets import OpenToolsets
+from .tracing import KEPT, EnteredRun, Tracing
 from .triggers import reached
 from .unset import UNSET
 from .values import to_json_text, to_json_value
@@ -80,6 +88,7 @@ class Options:
     budget: Budget | Mapping[str, Any] | None = None
     output: Any = None
     redaction: Redaction | Mapping[str, Any] | bool | None = None
+    tracing: Tracing | None = None
 
     def __post_init__(self) -> None:
         if cast(Any, self.provider) is None:
@@ -123,7 +132,11 @@ class Entry:
             None if path else redactor_for(_providers(agent, options), Redaction.of(options.redaction))
         )
         if self._redactor is not None:
-            options = replace(options, observer=redacted_observer(options.observer, self._redactor))
+            options = replace(
+                options,
+                observer=redacted_observer(options.observer, self._redactor),
+                tracing=redacted_tracing(options.tracing, self._redactor),
+            )
         self._o = options
         self._cancel = options.cancel or Cancel()
         self._lead = lead or agent.name
@@ -140,6 +153,7 @@ class Entry:
         self._output = OutputFormat.of(options.output if options.output is not None else agent.output)
         self._watch: BudgetWatch | None = None
         self._toolsets = toolsets or OpenToolsets()
+        self._to_keep: JsonObject | None = None
 
     async def __aenter__(self) -> Entry:
         return self
@@ -150,14 +164,22 @@ class Entry:
 
     async def enter(self, session: OpenSession, given: Input) -> ExecutionResult:
         """Take the input in, then run until there is nothing more to do now."""
-        if self._redactor is None:
-            return await self._enter(session, normalise(given))
-        messages = redacted_messages(normalise(given), self._redactor)
-        try:
-            return await self._enter(RedactedSession(session, self._redactor, self._o.observer), messages)
-        except SDKError as error:
-            redact_error(error, self._redactor)
-            raise
+        with self._followed(session.state) as self._to_keep:
+            if self._redactor is None:
+                return await self._enter(session, normalise(given))
+            messages = redacted_messages(normalise(given), self._redactor)
+            try:
+                return await self._enter(RedactedSession(session, self._redactor, self._o.observer), messages)
+            except SDKError as error:
+                redact_error(error, self._redactor)
+                raise
+
+    def _followed(self, state: State) -> AbstractContextManager[JsonObject | None]:
+        """What surrounds the run for its tracer, if there is one."""
+        if self._o.tracing is None:
+            return nullcontext()
+        kept = None if state.status == "finished" else (state.run_config or {}).get(KEPT)
+        return self._o.tracing.run(EnteredRun(self._agent.name, state.session_id, kept, bool(self._path)))
 
     async def _enter(self, session: OpenSession, messages: Sequence[MessageData]) -> ExecutionResult:
         resumed = session.state.status != "finished"
@@ -207,6 +229,11 @@ class Entry:
         agent = await resolve_new(
             self._agent, self._o.provider, self._o.registry, self._toolsets, state, known
         )
+        run_config = self._with_model_settings(
+            agent.run_config, with_settings(settings_of(self._agent.model_settings), self._model_settings)
+        )
+        if self._to_keep is not None:
+            run_config = {**run_config, KEPT: self._to_keep}
         record = start_run(
             state,
             messages,
@@ -216,9 +243,7 @@ class Entry:
             agent=agent.name,
             system=agent.instructions,
             fingerprint=agent.fingerprint,
-            run_config=self._with_model_settings(
-                agent.run_config, with_settings(settings_of(self._agent.model_settings), self._model_settings)
-            ),
+            run_config=run_config,
             business_state=self._business_state,
         )
         await self._save(session, record)
@@ -276,6 +301,8 @@ class Entry:
     async def _consume(self, session: OpenSession, stored: StoredApproval) -> None:
         assert self._o.approvals is not None
         await self._save(session, consume(session.state, stored, session.fence))
+        if self._o.tracing is not None:
+            self._o.tracing.decided(stored)
         reached("decision.noting")
         await self._o.approvals.consume(stored.pending.id)
         reached("decision.noted")
@@ -411,6 +438,7 @@ class Entry:
             lead=self._lead,
             budget=watch,
             path=self._path,
+            tracing=self._o.tracing,
         )
 
 

@@ -32,6 +32,7 @@ from .redaction import Redaction
 from .session import open_session
 from .sync import run_sync
 from .tools import ToolRegistry
+from .tracing import Tracing
 from .unset import UNSET
 
 
@@ -62,6 +63,7 @@ class AgentExecutor:
         budget: Budget | Mapping[str, Any] | None = None,
         output: Any = None,
         redaction: Redaction | Mapping[str, Any] | bool | None = None,
+        tracing: Tracing | None = None,
         wait: float = 0.0,
     ) -> ExecutionResult:
         """Run an agent on a session until it finishes or pauses, resuming first what is unfinished.
@@ -96,6 +98,7 @@ class AgentExecutor:
                 mapping; default the agent's. The answer is `output` of the result.
             redaction: True takes keys and tokens out of inputs, results and texts before they are stored; a
                 mapping adds `patterns` and `keys` (names of fields). A provider's own key never is stored.
+            tracing: what follows the run: `lousho_cli.telemetry.current_tracing()`, or your own.
             wait: seconds to wait for another runner of the session.
 
         Raises:
@@ -124,6 +127,7 @@ class AgentExecutor:
             budget=budget,
             output=output,
             redaction=redaction,
+            tracing=tracing,
         )
         async with Entry(agent, options) as entry:
             session = await open_session(checkpoint_store, session_id, wait=wait)

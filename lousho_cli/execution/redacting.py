@@ -6,8 +6,9 @@ arguments of calls, since what was approved is what runs; what carries a signatu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, cast
 
 from ..errors import SDKError
 from .events import Event, Observer
@@ -16,6 +17,7 @@ from .protocols import Provider
 from .redaction import Redaction, Redactor
 from .session import OpenSession
 from .state import Record, State
+from .tracing import Tracing
 from .unset import UNSET
 
 _TOLD = ("text", "result", "error")
@@ -82,6 +84,14 @@ def redacted_observer(observer: Observer | None, redactor: Redactor) -> Observer
         return observer(event)
 
     return redacted
+
+
+def redacted_tracing(tracing: Tracing | None, redactor: Redactor) -> Tracing | None:
+    """`tracing`, which is told of no secret."""
+    if tracing is None:
+        return None
+    observe = redacted_observer(tracing.observe, redactor)
+    return replace(tracing, observe=cast("Callable[[Event], None]", observe))
 
 
 def redacted_messages(messages: list[MessageData], redactor: Redactor) -> list[MessageData]:

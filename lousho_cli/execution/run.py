@@ -31,6 +31,7 @@ from .session import OpenSession, now, to_the_end
 from .state import CallMark, Record, RecordKind, State
 from .telling import Teller
 from .tools import GivenApproval, ToolContext
+from .tracing import ModelTurn, Tracing
 from .triggers import reached
 from .turns import add_usage, record_turn, turn_usage
 from .values import to_json_text
@@ -71,6 +72,7 @@ class Settings:
     lead: str
     budget: BudgetWatch
     path: tuple[str, ...] = ()
+    tracing: Tracing | None = None
 
 
 class Run:
@@ -81,7 +83,7 @@ class Run:
 
     def __init__(self, session: OpenSession, settings: Settings) -> None:
         self.session = session
-        self.teller = Teller(session, settings.observer)
+        self.teller = Teller(session, settings.observer, settings.tracing)
         self.step_usage: list[UsageData] = []
         self._s = settings
         self._workers = Workers()
@@ -95,7 +97,7 @@ class Run:
             settings.retries,
             self.teller,
             # What a hook may still change must not be told before it did.
-            streams=settings.hooks.after_model is None,
+            streams=settings.hooks.after_model is None and settings.observer is not None,
             before=self._check_budget if settings.budget.is_limited else None,
             paid=self._count_failed,
         )
@@ -230,6 +232,9 @@ class Run:
         if self._s.output is not None:
             problem = checked_answer(self.session.state, record, self._s.output, self._s.max_steps)
         state = await self._save(record)
+        if self._s.tracing is not None and record.add:
+            answering, reason = response.model or request.model, response.finish_reason
+            self._s.tracing.answered(ModelTurn(request, record.add[0], answering, reason, cost))
         if self.teller.is_heard and record.add:
             await self.teller.turn(
                 step, record.add[0], "".join(answer.told.text), "".join(answer.told.reasoning)
@@ -261,6 +266,7 @@ class Run:
             delegate=lambda call: self._s.delegate(self.session, call, self._s.business),
             stop=stop,
             workers=self._workers,
+            context_of=None if self._s.tracing is None else self._s.tracing.context_of,
         )
         await self._batch.run()
         if stop.done():

@@ -11,24 +11,29 @@ from .events import Event, EventType, Observer
 from .messages import MessageData, UsageData, text_of
 from .session import NestedSession, OpenSession
 from .state import Record, State
+from .tracing import Tracing
 
 
 class Teller:
-    """Reports the events of one session to an observer, if there is one."""
+    """Reports the events of one session to an observer and to a tracer, if there are any."""
 
-    def __init__(self, session: OpenSession, observer: Observer | None) -> None:
-        self.is_heard = observer is not None
+    def __init__(self, session: OpenSession, observer: Observer | None, tracing: Tracing | None) -> None:
+        self.is_heard = observer is not None or tracing is not None
         self._session = session
         self._observer = observer
+        self._tracing = tracing
 
     async def tell(self, event: EventType, *, path: tuple[str, ...] = (), **data: Any) -> None:
         """Report an event. What it holds is the observer's own: changing it changes nothing of the run."""
-        if self._observer is None:
+        if not self.is_heard:
             return
         for key, value in data.items():
             if isinstance(value, (dict, list)):
                 data[key] = _copied(value)
-        answer = self._observer(Event(event, self._session.state.session_id, data, path))
+        told = Event(event, self._session.state.session_id, data, path)
+        if self._tracing is not None:
+            self._tracing.observe(told)
+        answer = None if self._observer is None else self._observer(told)
         if answer is not None:
             await answer
 

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from mcp_world import Servers, Talk, call, servers
 
-from lousho_cli import ConfigurationError, SDKError
+from lousho_cli import AgentExecutor, ConfigurationError, SDKError
+from lousho_cli.evals.answers import StubAnswers, answered
+from lousho_cli.evals.cases import Stub
 from lousho_cli.execution.cancel import Cancel
 from lousho_cli.execution.events import Event
 
@@ -223,3 +225,15 @@ def test_a_sub_agents_servers_start_when_it_is_asked(servers: Servers) -> None:
     assert results(talk) == ["noon"]
     assert alive == {"": 0, "bot": 1}
     assert servers.pids() == []
+
+
+def test_an_eval_with_stubs_asks_a_server_for_its_list_only(servers: Servers, tmp_path: Path) -> None:
+    log = tmp_path / "sent"
+    talk = Talk({"all": servers.everything(log=log)})
+    lead = talk.agent([call("all_echo", message="hi"), "done"])
+    stubs = StubAnswers([Stub(tool="all_echo", args={"message": "hi"}, result="stubbed")])
+    double = answered(lead.agent, stubs)
+    asyncio.run(AgentExecutor.execute(agent=double, input="go", provider=talk.model))
+    assert results(talk) == ["stubbed"]
+    assert "tools/list" in log.read_text()
+    assert "tools/call" not in log.read_text()
