@@ -14,6 +14,7 @@ from pathlib import Path
 from .agents.definition import AGENT_FILE, agent_folder_names, agent_not_found, read_definition
 from .config import CONFIG_FILE
 from .errors import ConfigurationError, StorageError
+from .stores.files import storage_error
 from .stores.ids import check_id, decode_id, encode_id
 
 WORKSPACE_FOLDER = ".lousho"
@@ -184,11 +185,17 @@ def _named(path: Path, source: str) -> Path:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether there is a folder that can be seen; `Path.is_dir` raises where it may not look."""
+    """Whether there is a folder that can be seen; `Path.is_dir` raises where it may not look.
+
+    Raises:
+        StorageError: that cannot be told; a new workspace in its place would hide it.
+    """
     try:
         return path.is_dir()
-    except OSError:
+    except PermissionError:
         return False
+    except OSError as error:
+        raise storage_error(path, "looked at", error) from error
 
 
 def _is_there(path: Path) -> bool:

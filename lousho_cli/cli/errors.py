@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import typer
 
@@ -112,6 +114,10 @@ def _describe(error: Exception) -> _Report:
         path = context.command_path if context else "lousho"
         message = _without_type(error.format_message())
         return _Report("LOUSHO_USAGE_INVALID", message, f"see {path} --help", error.exit_code)
+    if isinstance(error, OSError) and isinstance(error.filename, str | os.PathLike):
+        from ..stores.files import storage_error
+
+        return _describe(storage_error(Path(error.filename), "used", error))
     if isinstance(error, OSError) and error.errno in _FULL:
         # What the stores write has errors of their own: this is the output.
         text = f"the output could not be written: {error.strerror}"

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import ConfigurationError, ProviderError
+from ..errors import ConfigurationError, ProviderError, StorageError
 from ..execution.messages import MessageData
 from ..execution.protocols import ModelDelta, ModelRequest
 from ..execution.records import ModelResponse
@@ -206,14 +206,17 @@ def read_script(path: Path) -> list[ScriptedTurn]:
 
     Raises:
         ConfigurationError: names the file and, as far as known, line and column or turn and key.
+        StorageError: the file is there and cannot be read.
     """
     try:
         script = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as problem:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as problem:
         raise ConfigurationError(
             f"cannot read the script {path}: {problem.strerror or problem}",
             hint="`script:FILE` is looked up in the agent's folder",
         ) from problem
+    except OSError as problem:
+        raise StorageError(f"the script {path} could not be read: {problem.strerror or problem}") from problem
     except json.JSONDecodeError as problem:
         raise ConfigurationError(
             f"{path} is no JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}",

@@ -386,8 +386,18 @@ def _write_parts(path: Path, parts: Iterable[bytes | memoryview], durable: bool)
 
 
 def path_exists(path: Path) -> bool:
-    """Whether anything bears that name, a dangling link included."""
-    return os.path.lexists(path)
+    """Whether anything bears that name, a dangling link included.
+
+    Raises:
+        StorageError: that cannot be told; taking it for missing would lose what is there.
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise storage_error(path, "looked at", error) from error
+    return True
 
 
 def remove_file(path: Path) -> bool:

@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from ..errors import SessionBusyError, StorageError
 from ..execution.fork_stores import fork_name, name_taken
 from ..execution.session import Holder
-from .files import PRIVATE_FILE, make_folder, read_file, remove_file, replace_file, storage
+from .files import PRIVATE_FILE, make_folder, read_file, remove_file, replace_file, storage, storage_error
 from .ids import encode_id
 from .journal import json_bytes
 
@@ -88,17 +88,24 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process holds it: not a child of it, and not if somebody removed the locked file."""
+        """Whether this process holds it: not a child of it, and not if somebody removed the locked file.
+
+        Raises:
+            StorageError: that cannot be told.
+        """
         try:
             return os.getpid() == self._pid and _inode(self._name) == self._inode
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as error:
+            raise storage_error(Path(self._name), "looked at", error) from error
 
     def release(self) -> None:
         self._pid = 0
         with suppress(StorageError):
             remove_file(self._folder.holder(self._session_id))
-        self._lock.release()
+        with storage(Path(self._name), "unlocked"):
+            self._lock.release()
 
     def _busy(self) -> SessionBusyError:
         try:

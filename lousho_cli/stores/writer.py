@@ -90,7 +90,7 @@ class JournalWriter:
             return
         if self._size > self._end:
             # Nothing hangs on the reserved space; a file that changed hands is no longer ours to cut.
-            with suppress(OSError):
+            with suppress(OSError, StorageError):
                 if self._is_held() and self._is_ours():
                     cut_file(self._fd, self._end)
         fd, self._fd = self._fd, -1

@@ -15,7 +15,8 @@ from store_bench import TWO_STEPS, Bench, calls, sealed, texts
 
 from lousho_cli import ApprovalDecision
 from lousho_cli.errors import SDKError, StorageError
-from lousho_cli.stores import files, history_file, system, writer
+from lousho_cli.execution.state import Record
+from lousho_cli.stores import files, history_file, lease, system, writer
 
 STORAGE = "LOUSHO_STORAGE_FAILED"
 OPERATIONS = (
@@ -44,7 +45,7 @@ class Disk:
         for name in OPERATIONS:
             if hasattr(os, name):
                 setattr(double, name, self._wrapped(name))
-        for module in (files, system, writer):
+        for module in (files, lease, system, writer):
             monkeypatch.setattr(module, "os", double)
         # Which calls a run makes must not hang on the machine's speed.
         monkeypatch.setattr(history_file, "SHARED_SECONDS", 3600.0)
@@ -334,3 +335,31 @@ def test_a_decision_that_cannot_be_written_is_not_taken(tmp_path: Path, disk: Di
         assert stored is not None
         assert stored.status == "pending"
         assert not litter(bench)
+
+
+def test_a_session_that_cannot_be_looked_at_is_not_taken_for_deleted(tmp_path: Path, disk: Disk) -> None:
+    bench = bench_with_folder(tmp_path)
+    bench.run()
+    disk.error = errno.EIO
+    disk.fails = lambda n, call, target: call == "lstat" and target == "checkpoints/s.jsonl"
+    with pytest.raises(StorageError, match=r"s\.jsonl could not be looked at"):
+        asyncio.run(bench.store.checkpoints.delete("s"))
+    disk.heal()
+    assert bench.state().seq == 6
+
+
+def test_a_lock_that_cannot_be_looked_at_is_no_other_runner(tmp_path: Path, disk: Disk) -> None:
+    bench = bench_with_folder(tmp_path)
+
+    async def scene() -> None:
+        session = await bench.store.checkpoints.open_session("s")
+        disk.error = errno.EIO
+        disk.fails = lambda n, call, target: call == "stat" and target == "locks/s.lock"
+        with pytest.raises(StorageError, match=r"s\.lock could not be looked at"):
+            await session.save(Record("input", "in-progress", 0))
+        disk.heal()
+        await session.save(Record("input", "in-progress", 0))
+        await session.close()
+
+    asyncio.run(scene())
+    assert bench.state().seq == 1
