@@ -208,8 +208,11 @@ class _Opening:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        try:
+            if self._file is not None:
+                self._file.close()
+        except OSError as failed:
+            error = error or failed
         if isinstance(error, OSError):
             raise storage_error(self._path, "read", error) from error
         if isinstance(error, MemoryError):

@@ -30,6 +30,7 @@ class Watch:
         runs: how often each call ran.
         allowed: how often a call that may not be repeated may have run.
         decided: what was decided on each approval, and when.
+        failing: with which exit codes a process may fail.
     """
 
     home: Path
@@ -38,6 +39,7 @@ class Watch:
     runs: Counter[str] = field(default_factory=Counter)
     allowed: Counter[str] = field(default_factory=Counter)
     decided: dict[str, tuple[str, bool, str | None]] = field(default_factory=dict)
+    failing: tuple[int, ...] = ()
     _seen: set[str] = field(default_factory=set)
     _older: set[str] = field(default_factory=set)
 
@@ -48,7 +50,7 @@ class Watch:
     def after(self, life: Life) -> None:
         """A process ended."""
         before, self.now = self.now, load(self.home, self.session)
-        assert life.killed or life.code in (0, 3), life
+        assert life.killed or life.code in (0, 3, *self.failing), life
         self._kept(before, life)
         self._decisions(life)
         self._runs(before, life)
@@ -107,7 +109,8 @@ class Watch:
         if not life.asks_noted:
             return
         lost = life.noted.count("asked") - (_turns(self.now) - _turns(before))
-        assert lost in ((0, 1) if life.killed else (0,)), f"{lost} turns lost: {life}"
+        cut_off = life.killed or life.code in self.failing
+        assert lost in ((0, 1) if cut_off else (0,)), f"{lost} turns lost: {life}"
 
     def _said(self) -> None:
         """Every message once, in order; every result right behind its turn."""

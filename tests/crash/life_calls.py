@@ -82,10 +82,12 @@ class FileCalls:
             path = self._path(about)
             if path is None or "dir_fd" in options:
                 return real(*arguments, **options)
-            self._reached(f"{name} to write" if _writes(name, arguments, options) else name, path)
+            self._reached(
+                f"{name} to write" if _writes(name, arguments, options) else name, path, about=about
+            )
             made = real(*arguments, **options)
-            if name == "open":
-                self._names[made if isinstance(made, int) else made.fileno()] = path
+            if isinstance(made, int):
+                self._names[made] = path
             return made
 
         return call
@@ -119,7 +121,9 @@ class FileCalls:
         name = full[len(self._root) + 1 :]
         return f"{name.rpartition('/')[0]}/*" if name.endswith(".tmp") else name
 
-    def _reached(self, name: str, path: str, half: Callable[[], Any] | None = None) -> None:
+    def _reached(
+        self, name: str, path: str, half: Callable[[], Any] | None = None, about: Any = None
+    ) -> None:
         number = len(self.made)
         self.made.append(f"{name} {path}")
         fault = self._fault
@@ -134,7 +138,7 @@ class FileCalls:
             _kill(os.getpid(), signal.SIGKILL)
         if first:
             self._note(f"failed {name} {path}")
-        raise OSError(fault.error, os.strerror(fault.error))
+        raise OSError(fault.error, os.strerror(fault.error), about)
 
 
 def _writes(name: str, arguments: tuple[Any, ...], options: Any) -> bool:

@@ -25,6 +25,7 @@ from lousho_cli import __main__ as program
 from lousho_cli.execution.triggers import watching
 
 Data = dict[str, Any]
+NOTED = {"model.asking": "asked", "call.starting": "starting"}
 
 
 class Zygote:
@@ -102,13 +103,13 @@ class Zygote:
 
 
 def watcher(note: Callable[[str], None], die_at: Sequence[str], nth: int) -> Callable[[str], None]:
-    """Notes each question to a model, and kills the process when it passes a point for the n-th time."""
+    """Notes what is begun, and kills the process when it passes a point for the n-th time."""
     passed: Counter[str] = Counter()
 
     def watch(point: str) -> None:
         passed[point] += 1
-        if point == "model.asking":
-            note("asked")
+        if point in NOTED:
+            note(NOTED[point])
         if point in die_at and passed[point] == nth:
             note(f"died {point}")
             os.kill(os.getpid(), signal.SIGKILL)
