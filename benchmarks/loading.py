@@ -14,7 +14,7 @@ from lousho_cli.stores.folder import AgentFolder
 from lousho_cli.stores.reader import load_journal
 
 from .stored_sessions import write_session
-from .timing import best, lousho, report
+from .timing import best, beyond_help, report
 
 TURNS = 3000
 
@@ -47,16 +47,14 @@ def _memory(agent: AgentFolder) -> None:
 
 def _process(home: Path) -> None:
     # Each resume meets the session as it was.
-    journal = next((home / ".lousho").rglob("open.jsonl"))
-    before = journal.read_bytes()
+    files = {path: path.read_bytes() for path in (home / ".lousho").rglob("open.json*")}
 
     def restored() -> None:
-        journal.write_bytes(before)
-        resume()
+        for path, data in files.items():
+            path.write_bytes(data)
 
-    resume = lousho("resume open --trust --max-steps 1000000", home)
-    started, resumed = best(lousho("--help", home), restored)
-    report(f"lousho resume of {TURNS} turns beyond lousho --help", (resumed - started) * 1000, 300, " ms")
+    took = beyond_help("resume open --max-steps 1000000", home, before=restored)
+    report(f"lousho resume of {TURNS} turns beyond lousho --help", took, 300, " ms")
 
 
 if __name__ == "__main__":

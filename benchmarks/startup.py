@@ -1,23 +1,16 @@
-"""What starting costs: processor time of whole processes, against a program that does next to nothing.
+"""What starting costs: whole processes against a program that does next to nothing.
 
-    python -m benchmarks.startup
-
-Processor time is steadier than the clock's on a machine that does other things too. POSIX only.
+python -m benchmarks.startup
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .stored_sessions import write_session
-from .timing import ROOT, report
+from .timing import report, seconds
 
-TRIES = 10
 ONE_COMMAND = """
 import typer
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -52,26 +45,6 @@ def main() -> None:
         typer_run = seconds([str(one)], home)
         for line in ("sessions", "approvals", "history s", "show s"):
             against(f"lousho {line} / a command of typer's", line, typer_run, 1.5)
-
-
-def seconds(arguments: Sequence[str], cwd: Path, environ: Mapping[str, str] | None = None) -> float:
-    """The least processor time that a Python process takes, user and system."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})}
-    least = float("inf")
-    for _ in range(TRIES):
-        child = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=cwd,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            raise SystemExit(f"{arguments} ended with {child.returncode}")
-        least = min(least, usage.ru_utime + usage.ru_stime)
-    return least
 
 
 if __name__ == "__main__":
