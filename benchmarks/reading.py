@@ -27,6 +27,7 @@ def main() -> None:
         home = Path(folder)
         workspace = home / ".lousho"
         write_session(workspace, "long", LONG)
+        write_session(workspace, "short", 30)
         for name in ("a", "b"):
             write_session(workspace, name, 2000)
         _long(home)
@@ -41,7 +42,8 @@ def main() -> None:
 
 
 def _long(home: Path) -> None:
-    _beyond(home, "history long", f"history of {2 * LONG:,} messages", 50)
+    short, long = (seconds(["-m", "lousho_cli", "history", name], home) for name in ("short", "long"))
+    report(f"history of {2 * LONG:,} messages / of 60", long / short, 1.2)
     _beyond(home, f"show long --at {2 * LONG - 8}", f"show --at near the end of {2 * LONG:,}", 60_000)
 
 
