@@ -272,11 +272,14 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
         while not task.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait((task,))
-        if not task.cancelled() and task.exception() is not None:
-            logging.getLogger("lousho").error(
-                "a save failed while the run was cancelled: %s", task.exception()
-            )
+        log_failure(None if task.cancelled() else task.exception())
         raise cancelled
+
+
+def log_failure(error: BaseException | None) -> None:
+    """Say that a save failed where its exception gives way to a cancellation."""
+    if error is not None:
+        logging.getLogger("lousho").error("a save failed while the run was cancelled: %s", error)
 
 
 _locks = LocalLocks()

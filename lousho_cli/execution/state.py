@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 from .budget import UNLIMITED, Budget
@@ -277,8 +278,7 @@ def apply(state: State, record: Record) -> State:
         changes["subs"] = {call: _reopened(sub) for call, sub in state.subs.items()}
     if record.queue:
         changes["queue"] = (*state.queue, *record.queue)
-    for name, unchanged in _SCALARS:
-        value = getattr(record, name)
+    for (name, unchanged), value in zip(_SCALARS, _scalar_values(record), strict=True):
         if value is not unchanged:
             changes[name] = value
     if after.results or after.queue or after.marks or after.subs:
@@ -338,6 +338,7 @@ _SCALARS = (
     ("agent", None), ("usage", None), ("seconds", None), ("run", None), ("fingerprint", None),
     ("run_config", None), ("parent", None), ("system", UNSET), ("business_state", UNSET),
 )  # fmt: skip
+_scalar_values = attrgetter(*(name for name, _ in _SCALARS))
 
 
 def _evolve(state: State, changes: dict[str, Any]) -> State:

@@ -12,7 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TypeVar, cast
+
+from ..execution.session import log_failure
+
+T = TypeVar("T")
 
 MOST_THREADS = 16
 
@@ -48,14 +52,25 @@ class Committers:
             for _ in range(self._threads):
                 self._jobs.put(None)
 
-    def run(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Do `work` in a thread; the future has its result, or the exception it raised."""
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do `work` in a thread, to its end: a cancellation is heard after that."""
         if self._threads < min(self._sessions, MOST_THREADS):
             self._threads += 1
             threading.Thread(target=self._serve, name="lousho-save", daemon=True).start()
         job = _Job(work, self._loop.create_future())
         self._jobs.put(job)
-        return job.future
+        cancelled: asyncio.CancelledError | None = None
+        while not job.is_done:
+            try:
+                await job.told
+            except asyncio.CancelledError as error:
+                cancelled, job.told = error, self._loop.create_future()
+        if cancelled is not None:
+            log_failure(job.error)
+            raise cancelled
+        if job.error is not None:
+            raise job.error
+        return cast(T, job.result)
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -74,21 +89,19 @@ class Committers:
         self._waking = False
         while self._done:
             job = self._done.popleft()
-            if job.future.done():
-                continue
-            if job.error is None:
-                job.future.set_result(job.result)
-            else:
-                job.future.set_exception(job.error)
+            job.is_done = True
+            if not job.told.done():
+                job.told.set_result(None)
 
 
 class _Job:
-    __slots__ = ("error", "future", "result", "work")
+    __slots__ = ("error", "is_done", "result", "told", "work")
 
-    def __init__(self, work: Callable[[], Any], future: asyncio.Future[Any]) -> None:
+    def __init__(self, work: Callable[[], object], told: asyncio.Future[None]) -> None:
         self.work = work
-        self.future = future
-        self.result: Any = None
+        self.told = told
+        self.is_done = False
+        self.result: object = None
         self.error: BaseException | None = None
 
 

@@ -58,10 +58,13 @@ class FileSession:
         self._committers = enter_committers()
 
     async def save(self, record: Record) -> State:
-        if self._committers.is_crowded or self._turn.locked():
-            return await to_the_end(self._save_in_turn(record))
+        if self._turn.locked():
+            return await to_the_end(self._save_in_thread(record))
+        if self._committers.is_crowded:
+            return await self._save_in_thread(record)
         state = self._next(record)
-        self._flush_in(self._commit(record, state))
+        self._writer.append(self._line(record))
+        self._flush_in(self._keep(record, state))
         return state
 
     async def close(self) -> None:
@@ -70,30 +73,43 @@ class FileSession:
         else:
             self._close()
 
-    async def _save_in_turn(self, record: Record) -> State:
+    async def _save_in_thread(self, record: Record) -> State:
         async with self._turn:
             state = self._next(record)
-            self._flush_in(await self._committers.run(lambda: self._commit(record, state)))
+            # Here, not in the thread, which has to wait for the interpreter after each call to the system.
+            self._writer.begin(self._line(record))
+
+            def finish() -> float:
+                self._writer.finish()
+                return self._keep(record, state)
+
+            self._flush_in(await self._committers.run(finish))
             return state
 
     def _next(self, record: Record) -> State:
         return apply(self.state, stamp(record, self.state, self.fence))
 
-    def _commit(self, record: Record, state: State) -> float:
-        """Make a save durable; in how many seconds the history file is due, 0 for not at all."""
-        line, header = record_line(record), self._header
-        if header is None:
-            assert state.session_id is not None
-            header = Header(state.session_id, self._agent, record.at)
-            older = b"".join(record_line(each) for each in self._upgrade)
-            line = header.line() + older + line
-            if not self._upgrade:
-                self._history.remove_leftover()
-        self._writer.append(line)
-        if self._header is None and self._upgrade and self._upgrade[-1].seq > self._recent.trail().newest:
-            # The older layout kept no save of the state it ended in; the journal does.
-            self._recent.add(self._upgrade[-1], self.state)
-        self._header = header
+    def _line(self, record: Record) -> bytes:
+        """What a save appends; before the first one stand the header and what an older layout knew."""
+        line = record_line(record)
+        if self._header is not None:
+            return line
+        if not self._upgrade:
+            self._history.remove_leftover()
+        older = b"".join(record_line(each) for each in self._upgrade)
+        return self._new_header(record).line() + older + line
+
+    def _new_header(self, record: Record) -> Header:
+        assert self.state.session_id is not None
+        return Header(self.state.session_id, self._agent, record.at)
+
+    def _keep(self, record: Record, state: State) -> float:
+        """A save is durable; in how many seconds the history file is due, 0 for not at all."""
+        if self._header is None:
+            self._header = self._new_header(record)
+            if self._upgrade and self._upgrade[-1].seq > self._recent.trail().newest:
+                # The older layout kept no save of the state it ended in; the journal does.
+                self._recent.add(self._upgrade[-1], self.state)
         self.state = state
         self._recent.add(record, state, self._writer.end)
         return self._history.changed(flush=record.kind in _FLUSHED_KINDS)
