@@ -18,6 +18,7 @@ class BareAppend:
     """
 
     def __init__(self, path: Path, lines: Sequence[bytes]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._lines = lines
         self._next = 0

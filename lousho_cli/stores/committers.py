@@ -18,7 +18,8 @@ from ..execution.session import log_failure
 
 T = TypeVar("T")
 
-MOST_THREADS = 16
+MOST_THREADS = 8
+"""More wait for the interpreter, not for the disk."""
 
 
 class Committers:

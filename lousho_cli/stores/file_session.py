@@ -75,15 +75,13 @@ class FileSession:
 
     async def _save_in_thread(self, record: Record) -> State:
         async with self._turn:
-            state = self._next(record)
-            # Here, not in the thread, which has to wait for the interpreter after each call to the system.
-            self._writer.begin(self._line(record))
+            state, line = self._next(record), self._line(record)
 
-            def finish() -> float:
-                self._writer.finish()
+            def commit() -> float:
+                self._writer.append(line)
                 return self._keep(record, state)
 
-            self._flush_in(await self._committers.run(finish))
+            self._flush_in(await self._committers.run(commit))
             return state
 
     def _next(self, record: Record) -> State:

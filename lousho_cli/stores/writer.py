@@ -58,7 +58,6 @@ class JournalWriter:
         self._fd = -1
         self._device = self._inode = 0
         self._failed: OSError | None = None
-        self._begun = b""
         if end:
             self._open_existing()
 
@@ -75,37 +74,14 @@ class JournalWriter:
                 nothing is written any more: what the disk holds is known again when the file is opened anew.
             SessionBusyError: another runner took the session over; nothing was written.
         """
-        self.begin(line)
-        self.finish()
-
-    def begin(self, line: bytes) -> None:
-        """Write one line, which `finish` makes durable: this does not wait for the disk.
-
-        Raises: as `append`.
-        """
-        self._begun = line if self._whole else b"\n" + line
+        data = line if self._whole else b"\n" + line
         if not self._is_held():
             raise self._taken_over()
-        if self._fd >= 0:
-            try:
-                self._add(self._begun)
-            except OSError as error:
-                raise storage_error(self._path, "written", error) from error
-
-    def finish(self) -> None:
-        """Make durable what was begun.
-
-        Raises: as `append`.
-        """
         if self._fd < 0:
-            self._create(self._begun)
+            self._create(data)
         else:
-            try:
-                self._sync()
-            except OSError as error:
-                self._cut_back()
-                raise storage_error(self._path, "written", error) from error
-        self._end += len(self._begun)
+            self._add(data)
+        self._end += len(data)
         self._size = max(self._size, self._end)
         self._whole = True
 
@@ -122,20 +98,24 @@ class JournalWriter:
             os.close(fd)
 
     def _add(self, data: bytes) -> None:
-        if self._failed is not None:
-            raise self._failed
-        if not self._is_ours():
-            raise self._taken_over()
-        if self._end + len(data) > self._size:
-            more = min(max(LEAST_RESERVED, self._end // 2), MOST_RESERVED)
-            reserve(self._fd, self._size, len(data) + more)
-            self._size = os.fstat(self._fd).st_size
         try:
-            write_at(self._fd, data, self._end)
-        except OSError:
-            # What was not synced must not be found by a later reader as if it were.
-            self._cut_back()
-            raise
+            if self._failed is not None:
+                raise self._failed
+            if not self._is_ours():
+                raise self._taken_over()
+            if self._end + len(data) > self._size:
+                more = min(max(LEAST_RESERVED, self._end // 2), MOST_RESERVED)
+                reserve(self._fd, self._size, len(data) + more)
+                self._size = os.fstat(self._fd).st_size
+            try:
+                write_at(self._fd, data, self._end)
+                self._sync()
+            except OSError:
+                # What was not synced must not be found by a later reader as if it were.
+                self._cut_back()
+                raise
+        except OSError as error:
+            raise storage_error(self._path, "written", error) from error
 
     def _sync(self) -> None:
         try:
