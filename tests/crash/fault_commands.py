@@ -118,20 +118,16 @@ def again(command: Command, home: Path) -> tuple[str, ...]:
     return command.words
 
 
-def problems(command: Command, lives: Lives, home: Path, fault: Fault, *, clears: bool) -> Iterator[str]:
-    """What is wrong with a command one of whose file calls fails, and with what follows once it is mended.
-
-    Args:
-        clears: whether it can still clear away after itself.
-    """
+def problems(command: Command, lives: Lives, home: Path, fault: Fault) -> Iterator[str]:
+    """What is wrong with a command one of whose file calls fails, and with what follows once it is mended."""
     command.copy(home)
     talks = command.words[0] in ("run", "resume", "approve")
     watch = Watch(home, "s", load(home, "s"), failing=(STORAGE,)) if talks else None
     before = None if command.name == "doctor --repair" else load(home, "s")
     life = lives.run(home, *command.words, fault=fault)
     yield from wrong_end(command, home, life, fault)
-    if clears:
-        yield from (f"leaves litter: {path.name}" for path in home.rglob("*.tmp"))
+    if not any(line.startswith("failed unlink") for line in life.noted):
+        yield from (f"leaves litter: {path.name} {life}" for path in home.rglob("*.tmp"))
     try:
         if watch is not None:
             watch.after(life)

@@ -35,7 +35,7 @@ def test_a_file_call_that_fails_ends_a_command_and_loses_nothing(lives: Lives, t
         for turn, number in enumerate(changing(calls)[::7]):
             fault = Fault(number, NUMBERS[turn % len(NUMBERS)], torn=turn % 2 == 0)
             what = f"{command.name}, {calls[number]}, {os.strerror(fault.error)}"
-            said = problems(command, lives, home, fault, clears=True)
+            said = problems(command, lives, home, fault)
             found += [f"{what}: {problem}" for problem in said]
     assert not found
 
@@ -52,7 +52,7 @@ def test_whichever_file_call_fails_a_command_ends_and_loses_nothing(
         counts[command.name] = len(calls)
         for number, call in enumerate(calls):
             fault = Fault(number, ERRORS[error], torn=number % 2 == 0)
-            said = problems(command, lives, home, fault, clears=not call.startswith("unlink"))
+            said = problems(command, lives, home, fault)
             found += [f"{command.name}, {call}: {one}" for one in said]
     print(f"\n{sum(counts.values())} file calls failed with {error}: {counts}")
     assert not sorted(set(found))
@@ -67,7 +67,7 @@ def test_a_disk_that_stays_broken_stops_every_command(lives: Lives, tmp_path: Pa
         for number in changing(calls):
             count += 1
             fault = Fault(number, ERRORS["ENOSPC"], stays=True, torn=number % 2 == 0)
-            said = problems(command, lives, home, fault, clears=True)
+            said = problems(command, lives, home, fault)
             found += [f"{command.name}, {calls[number]}: {one}" for one in said]
     print(f"\n{count} times the disk was full from then on")
     assert not sorted(set(found))
