@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ConfigurationError, StorageError
+from .regular_file import read_regular
 
 Value = Any
 """A value as TOML has it. What a key holds is checked by its `Key`."""
@@ -223,7 +224,8 @@ def check_table(place: str, values: Mapping[str, object], keys: Mapping[str, Key
 def _parsed(file: Path, content: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits is a ValueError of its own.
         raise ConfigurationError(f"{file} is not valid TOML: {error}", hint="correct the file") from error
 
 
@@ -236,7 +238,7 @@ def read_text(file: Path) -> str:
         StorageError: it cannot be read.
     """
     try:
-        return file.read_text(encoding="utf-8-sig")
+        text = read_regular(file).decode("utf-8-sig")
     except FileNotFoundError:
         raise
     except UnicodeDecodeError as error:
@@ -247,6 +249,7 @@ def read_text(file: Path) -> str:
         raise StorageError(
             f"{file} cannot be read: {error.strerror}", hint="check that it is a file you may read"
         ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _where(file: Path, content: str, name: str) -> str:
@@ -264,7 +267,7 @@ def _is_complete(head: str) -> bool:
     """Whether a file may end here; false within a text of several lines."""
     try:
         tomllib.loads(head)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return False
     return True
 

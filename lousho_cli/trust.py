@@ -13,6 +13,7 @@ from pathlib import Path
 import platformdirs
 
 from .errors import StorageError
+from .regular_file import read_regular
 
 TRUST_VARIABLE = "LOUSHO_TRUST_WORKSPACE"
 _YES = ("1", "true", "yes")
@@ -31,8 +32,8 @@ def is_trusted(workspace: Path, *, environ: Mapping[str, str] | None = None) -> 
         return True
     path = _path_of(workspace)
     try:
-        record = json.loads(_record_file(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = json.loads(read_regular(_record_file(path)))
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(record, dict) and record.get("path") == path
 

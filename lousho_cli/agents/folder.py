@@ -131,7 +131,7 @@ def _output(folder: Path, output: Mapping[str, Any] | str | None) -> OutputForma
         raise ConfigurationError(
             f"output: there is no file {path}", hint="write the JSON schema there"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"output: {path} is not JSON: {error}", hint="correct the file") from None
     if not isinstance(schema, dict):
         raise ConfigurationError(f"output: {path} holds no object", hint="a JSON schema is an object")

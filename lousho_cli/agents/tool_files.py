@@ -74,6 +74,8 @@ def _tools_of(package: str, file: Path) -> list[Tool]:
         raise ConfigurationError(
             f"{file} cannot be imported: its name has a dot before .py", hint="rename the file"
         )
+    if not file.is_file():
+        raise ConfigurationError(f"{file} cannot be imported: it is not a file", hint="take it away")
     try:
         with redirect_stdout(_Prints()):
             module = importlib.import_module(f"{package}.{file.stem}")

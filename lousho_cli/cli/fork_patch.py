@@ -131,5 +131,6 @@ def _read(file: str) -> str:
         return read_message(file) or ""
     try:
         return Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"--messages: {file} cannot be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"--messages: {file} cannot be read: {why}") from error

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from ..stores.files import storage
-from .last_failed import STATE_FOLDER, state_folder
+from ..errors import StorageError
+from ..stores.files import PRIVATE_FILE, replace_file, storage
+from .last_failed import STATE_FOLDER, read_state, state_folder
 
 RUNS_KEPT = 50
 CASES_KEPT = 5_000
@@ -70,8 +71,8 @@ class Scored:
 
 def read_scores(workspace: Path) -> dict[str, ScoredCase]:
     """The cases by key; none where nothing is remembered or it cannot be read."""
-    with suppress(OSError, ValueError, ValidationError):
-        data = json.loads((workspace / STATE_FOLDER / _FILE).read_text(encoding="utf-8"))
+    with suppress(StorageError, ValueError, KeyError, AttributeError, RecursionError):
+        data = json.loads(read_state(workspace, _FILE))
         if isinstance(data, dict) and data.get("version") == VERSION:
             return {key: ScoredCase.model_validate(case) for key, case in data["cases"].items()}
     return {}
@@ -86,15 +87,13 @@ def remember_scores(workspace: Path, new: Mapping[str, Scored], at: str) -> dict
     file = workspace / STATE_FOLDER / _FILE
     with storage(file, "written"):
         folder = state_folder(workspace)
-        with FileLock(folder / f"{_FILE}.lock"):
+        with FileLock(folder / f"{_FILE}.lock", mode=PRIVATE_FILE):
             cases = after(read_scores(workspace), new, at)
             data: dict[str, Any] = {
                 "version": VERSION,
                 "cases": {key: case.model_dump() for key, case in cases.items()},
             }
-            temporary = folder / f"{_FILE}.tmp"
-            temporary.write_text(json.dumps(data) + "\n", encoding="utf-8")
-            temporary.replace(file)
+            replace_file(file, (json.dumps(data) + "\n").encode(), durable=False, whole=True)
     return cases
 
 

@@ -69,11 +69,17 @@ def read_eval(path: Path) -> EvalFile:
     """
     try:
         content = read_text(path)
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"{path} is not there: it vanished, or is a link that leads nowhere",
+            code="LOUSHO_EVALS_INVALID",
+            hint="take the link away, or restore the file",
+        ) from error
     except ConfigurationError as error:
         raise ConfigurationError(str(error), code="LOUSHO_EVALS_INVALID", hint=error.hint) from error
     try:
         table = tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"{path} is not valid TOML: {error}", code="LOUSHO_EVALS_INVALID", hint="correct the file"
         ) from error

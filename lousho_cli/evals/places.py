@@ -73,6 +73,6 @@ def _is_complete(head: str) -> bool:
     """Whether a statement may begin here; false within a text or a list of several lines."""
     try:
         tomllib.loads(head)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return False
     return True

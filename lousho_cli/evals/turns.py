@@ -9,8 +9,12 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..execution.intake import Input
+from ..regular_file import read_regular
 from .cases import Case, Turn
 from .playing import Script
+
+LARGEST_PART = 64 * 1024 * 1024
+"""Bytes of the largest file that a message may have as a part."""
 
 
 def script_of(case: Case, folder: Path) -> Script:
@@ -40,7 +44,7 @@ def message_of(turn: Turn, folder: Path) -> Input:
 
 def _file_part(file: Path) -> dict[str, Any]:
     try:
-        content = file.read_bytes()
+        content = read_regular(file, LARGEST_PART)
     except OSError as error:
         raise ConfigurationError(
             f"the file {file} cannot be read: {error.strerror}",

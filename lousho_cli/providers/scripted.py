@@ -15,6 +15,7 @@ from ..errors import ConfigurationError, ProviderError, StorageError
 from ..execution.messages import MessageData
 from ..execution.protocols import ModelDelta, ModelRequest
 from ..execution.records import ModelResponse
+from ..regular_file import read_regular
 from .turns import ScriptedTurn, parse_turn, play_turn, told_pieces
 
 Reply = str | Mapping[str, Any]
@@ -209,7 +210,7 @@ def read_script(path: Path) -> list[ScriptedTurn]:
         StorageError: the file is there and cannot be read.
     """
     try:
-        script = json.loads(path.read_text(encoding="utf-8-sig"))
+        script = json.loads(read_regular(path).decode("utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as problem:
         raise ConfigurationError(
             f"cannot read the script {path}: {problem.strerror or problem}",
@@ -222,7 +223,7 @@ def read_script(path: Path) -> list[ScriptedTurn]:
             f"{path} is no JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}",
             hint="a script is a JSON list of turns",
         ) from problem
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ConfigurationError(
             f"{path} cannot be read: {problem}", hint="save it as JSON in UTF-8"
         ) from problem

@@ -132,6 +132,24 @@ def ends_like_record(line: bytes) -> bool:
     return line[-_CRC_LENGTH:].startswith(_CRC_KEY)
 
 
+def begins_with_record(line: bytes) -> bool:
+    """Whether a whole record stands at the beginning of a line, and something else than zeros behind it.
+
+    Zeros there are of a save that a power cut took the line break from.
+    """
+    if not line.startswith(RECORD_START):
+        return False
+    crc, position = 0, 0
+    while (key := line.find(_CRC_KEY, position)) >= 0:
+        crc = zlib.crc32(line[position:key], crc)
+        end = key + _CRC_LENGTH
+        if line[key:end] == b',"crc":"%08x"}' % zlib.crc32(b"}", crc):
+            return bool(line[end:].strip(b"\0"))
+        crc = zlib.crc32(line[key : key + 1], crc)
+        position = key + 1
+    return False
+
+
 ReadTail = Callable[[int, int], bytes]
 
 

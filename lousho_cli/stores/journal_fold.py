@@ -15,6 +15,7 @@ from .journal import (
     RECORD_START,
     VERSION,
     Header,
+    begins_with_record,
     ends_like_record,
     is_sealed,
     parse_header,
@@ -215,7 +216,9 @@ def _valid_follows(read: ReadAt, position: int) -> bool:
 
 
 def _holds_record(line: bytes) -> bool:
-    """Whether a line is a record, or is garbage that a whole record was appended to."""
+    """Whether a line is a record, or is garbage before or behind a whole record."""
+    if begins_with_record(line):
+        return True
     end = len(line)
     for _ in range(_GLUED_TRIES):
         start = line.rfind(RECORD_START, 0, end)

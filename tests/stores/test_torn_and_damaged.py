@@ -303,3 +303,15 @@ def test_a_request_that_a_power_cut_emptied_is_rebuilt_from_its_session(bench: B
     stored = asyncio.run(bench.store.approvals.get(approval_id))
     assert stored is not None
     assert stored.pending.tool_name == "pay"
+
+
+@pytest.mark.parametrize("behind", [b"x", b"\0x", b'","at":"x"},"crc":"00000000"}', b"\r"])
+def test_a_whole_save_with_something_glued_behind_it_is_no_torn_end(
+    bench: Bench, whole: Whole, behind: bytes
+) -> None:
+    for last in (2, len(whole.lines) - 1):
+        bench.journal().write_bytes(b"".join(whole.lines[: last + 1])[:-1] + behind)
+        with pytest.raises(StorageError) as caught:
+            bench.load()
+        assert caught.value.code == CORRUPT
+        assert f"saves up to {last - 1} " in caught.value.message
