@@ -399,6 +399,8 @@ def path_exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False  # Nothing can bear a name that the file system does not take.
         raise storage_error(path, "looked at", error) from error
     return True
 
